@@ -110,14 +110,10 @@ bool conv_runs_run(const ConvShape *s, void *const *data);
 bool conv_images_fits(const ConvShape *s);
 bool conv_images_run(const ConvShape *s, void *const *data);
 
-/* Each channel by itself, f32, channels last as above. */
+/* Each channel by itself, or groups of few; channels last. f32, or X and Y as bf16 where t[] says so, or f64; this
+ * also of one channel alone. */
 bool conv_depthwise_fits(const ConvShape *s);
 bool conv_depthwise_run(const ConvShape *s, void *const *data);
-
-/* Each channel by itself with large windows, or groups of few; channels last. f32, or X and Y as
- * bf16 where t[] says so. */
-bool conv_lanes_fits(const ConvShape *s);
-bool conv_lanes_run(const ConvShape *s, void *const *data);
 
 /* bf16 (the result also f32), channels last: strides[1] is 1 in X and Y; by AMX. */
 bool conv_amx_fits(const ConvShape *s);
@@ -126,9 +122,6 @@ bool conv_amx_run(const ConvShape *s, void *const *data);
 /* f64, channels last as above. */
 bool conv_f64_fits(const ConvShape *s);
 bool conv_f64_run(const ConvShape *s, void *const *data);
-/* Each channel by itself, f64. */
-bool conv_f64_depthwise_fits(const ConvShape *s);
-bool conv_f64_depthwise_run(const ConvShape *s, void *const *data);
 
 /* A convolution of complex numbers, channels last as above, as one of real numbers: a pixel has twice as
  * many channels, and the weights, dense and in the order of their view, are four for each: (re w, im w) for

@@ -1,431 +1,371 @@
-/* Depthwise convolutions (each channel by itself), channels last: little arithmetic for each
- * element, so the images are read and written where they lie, a vector of channels at a time.
- * Results and gradients of images gather: every place adds up the places under its window.
- * Gradients of weights go tap by tap along the rows; rows are cut into PIECES parts, added in
- * order. */
-#include "dev/cpu/kernel/clones.h"
-#include "dev/cpu/conv/conv.h"
+/* Depthwise convolutions and others of small groups, channels last. A vector holds LANES channels of
+ * results, of as many whole groups as there is room for; each of its lanes needs the inputs of its
+ * own group. So the source under a band of results is copied, with its padding, into vectors that
+ * have them where they are needed, `inputs` vectors a pixel:
+ *
+ *   results   for all inputs and taps: result += copy * weights
+ *   weights   for all inputs and taps: sum over places of copy * Y
+ *
+ * The copy costs little beside the taps that read it, and lies together where channels far apart
+ * would share a few places of the first cache. One channel alone, whose pixels lie together, has as many places beside
+ * each other in its lanes instead.
+ *
+ * X and Y are read and written as f32 or bf16 and summed in f32, or f64 all through. Gradients of weights are
+ * summed in parts of the bands, added in order. */
+#include "dev/cpu/conv/conv_depthwise.h"
 
-#define PIECES 16
-#define STRIP 6 /* places of a row that weights are read once for */
-#define MAX_TAPS 256
-#define CACHED 12288
-#define TOGETHER 12 /* sums in registers */
+#include "dev/cpu/conv/conv_windows.h"
+#include "dev/cpu/kernel/kernel.h"
+#include "dev/cpu/kernel/mem.h"
 
-typedef float V8 __attribute__((vector_size(32), aligned(4), may_alias));
-
-typedef struct Grid {
-  int64_t height, width, image_step, row_step, pixel_step;
-  float *p;
-} Grid;
-
+#define DIMS CONV_DIMS
+#define MOST_INPUTS 4 /* more would make the copy too large */
+#define COPY_OF_TAP \
+  2730 /* elements of a band's copy, for each row of the window: most rows are copied once */
+#define LONGEST_ROW 128 /* vectors of a band */
+#define PARTS 32        /* tasks that gradients of weights are divided in, about */
 typedef struct Depthwise {
-  Grid x, y;
-  int64_t images, channels, rows, columns; /* of the window */
-  int64_t step[2], apart[2], low[2];
-  bool data;
-  float *w;     /* [rows][columns][channels] */
-  float *zeros; /* of one place */
-  float *parts; /* of gradients of weights: [PIECES] of these */
+  const ConvWindows *w; /* of the first group */
+  const LanesKernels *simd;
+  bool f64, line;   /* line: of one channel */
+  const char *from; /* the source, the results and the user's weights, of the first group */
+  char *to, *user;
+  DType from_type, to_type;
+  int64_t size;               /* of an element in sums and weights */
+  int64_t groups, group_step; /* of the user's weights */
+  int64_t per, blocks;        /* groups of a vector; vectors for all groups */
+  int64_t taps;               /* inputs and taps of the window */
+  bool slides;
+  int64_t reach[DIMS];             /* of the window */
+  int64_t band[DIMS], bands[DIMS]; /* places of a task, one of the first dimension; tasks */
+  int64_t pixel, row;              /* elements of a copy: from pixel to pixel, and row to row */
+  int64_t rows, copy;              /* of a copy; elements */
+  int64_t parts;
+  int64_t *at;         /* elements, in a copy, of each input and tap */
+  char *weights;       /* [block][taps][inputs][LANES]; gradients: `parts` of these */
+  int64_t lane[LANES]; /* of the user's weights: elements from the first one of a block */
+  int32_t index[MOST_INPUTS][LANES];
 } Depthwise;
 
-static Grid grid_of(const ConvView *v, float *p) {
-  bool flat = v->n == 3;
-  return (Grid){.height = flat ? 1 : v->dims[2],
-                .width = v->dims[v->n - 1],
-                .image_step = v->strides[0],
-                .row_step = flat ? 0 : v->strides[2],
-                .pixel_step = v->strides[v->n - 1],
-                .p = p + v->offset};
+static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+/* ---- the plan ---- */
+
+static int64_t groups_of_a_vector(const ConvWindows *w) {
+  return MIN(LANES / w->depth, LANES / w->channels);
+}
+
+/* The taps of a window's row lie side by side. */
+static bool slides(const ConvWindows *w) {
+  return w->taps[2] > 1 && w->taps[2] <= SLIDE_COLUMNS && w->apart[2] == 1 &&
+         w->stride[2] <= SLIDE_STEPS;
+}
+
+static void plan_bands(Depthwise *p) {
+  const ConvWindows *w = p->w;
+  int64_t longest = p->line ? LONGEST_ROW * LANES : LONGEST_ROW,
+          most = COPY_OF_TAP * MAX(3, w->taps[1]);
+  p->bands[2] = up(w->places[2], longest);
+  p->band[2] = up(w->places[2], p->bands[2]);
+  p->row = p->line ? up(p->band[2], LANES) * LANES + p->reach[2]
+                   : ((p->band[2] - 1) * w->stride[2] + p->reach[2] + 1) * LANES;
+  int64_t row = MAX(1, w->taps[0]) * w->channels * p->row,
+          fits = (most / row - p->reach[1] - 1) / w->stride[1] + 1;
+  p->bands[1] = up(w->places[1], MAX(1, fits));
+  p->band[1] = up(w->places[1], p->bands[1]);
+  p->band[0] = 1;
+  for (int i = 0; i < DIMS; i++) p->bands[i] = up(w->places[i], p->band[i]);
+  p->rows = (p->band[1] - 1) * w->stride[1] + p->reach[1] + 1;
+  p->copy = p->rows * row;
+}
+
+static void plan(Depthwise *p) {
+  const ConvWindows *w = p->w;
+  int64_t taps = conv_volume(w->taps);
+  p->taps = taps * w->channels;
+  p->pixel = p->line ? 1 : LANES;
+  p->slides = p->simd->slide && !p->line && slides(w);
+  for (int i = 0; i < DIMS; i++) p->reach[i] = taps ? (w->taps[i] - 1) * w->apart[i] : 0;
+  p->per = MIN(groups_of_a_vector(w), p->groups);
+  p->blocks = up(p->groups, p->per);
+  plan_bands(p);
+  for (int64_t l = 0; l < p->per * w->depth; l++) {
+    int64_t g = l / w->depth;
+    p->lane[l] = g * p->group_step + l % w->depth * w->out_step;
+    for (int64_t k = 0; k < w->channels; k++) p->index[k][l] = (int32_t)(g * w->channels + k);
+  }
+}
+
+static void places_of_taps(const Depthwise *p) {
+  const ConvWindows *w = p->w;
+  int64_t *at = p->at;
+  for (int64_t a = 0; a < w->taps[0]; a++)
+    for (int64_t b = 0; b < w->taps[1]; b++)
+      for (int64_t k = 0; k < w->channels; k++)
+        for (int64_t d = 0; d < w->taps[2]; d++) {
+          int64_t y = a * p->rows + b * w->apart[1];
+          *at++ = (y * w->channels + k) * p->row + d * w->apart[2] * p->pixel;
+        }
+}
+
+/* ---- weights, to and from where the user has them ---- */
+
+static int64_t groups_of(const Depthwise *p, int64_t block) {
+  return MIN(p->per, p->groups - block * p->per);
+}
+
+/* One tap, of so many lanes; of a line all of them are the one. */
+static void move_tap(const Depthwise *p, int64_t lanes, char *at, char *own, bool out) {
+  int64_t size = p->size;
+  if (!out) memset(own, 0, (size_t)(LANES * size));
+  for (int64_t l = 0; l < (p->line && !out ? LANES : lanes); l++) {
+    char *user = at + p->lane[p->line ? 0 : l] * size, *mine = own + l * size;
+    if (size == 4) memcpy(out ? user : mine, out ? mine : user, 4);
+    else memcpy(out ? user : mine, out ? mine : user, 8);
+  }
+}
+
+static void move_weights(const Depthwise *p, int64_t block, char *own, bool out) {
+  const ConvWindows *w = p->w;
+  int64_t lanes = groups_of(p, block) * w->depth, size = p->size;
+  bool run = lanes == LANES;
+  for (int l = 0; l < LANES; l++) run &= p->lane[l] == l;
+  for (int64_t i = 0; i < p->taps; i++, own += LANES * size) {
+    int64_t t = i / w->taps[2], at = block * p->per * p->group_step;
+    at += i % w->taps[2] * w->tap_steps[2] + t % w->channels * w->in_step;
+    t /= w->channels;
+    at += t % w->taps[1] * w->tap_steps[1] + t / w->taps[1] * w->tap_steps[0];
+    char *user = p->user + at * size;
+    if (run) memcpy(out ? user : own, out ? own : user, (size_t)(LANES * size));
+    else move_tap(p, lanes, user, own, out);
+  }
+}
+
+static void weights_in(void *arg, int64_t begin, int64_t end) { /* blocks */
+  const Depthwise *p = arg;
+  for (int64_t b = begin; b < end; b++)
+    move_weights(p, b, p->weights + b * p->taps * LANES * p->size, false);
+}
+
+/* a += b; of a line all lanes to the first. */
+#define ADD(T)                                                        \
+  static void add_##T(void *a, const void *b, int64_t n) {            \
+    for (int64_t i = 0; i < n; i++) ((T *)a)[i] += ((const T *)b)[i]; \
+  }                                                                   \
+  static void join_##T(void *a, int64_t taps) {                       \
+    T *sum = a;                                                       \
+    for (int64_t t = 0; t < taps; t++, sum += LANES)                  \
+      for (int l = 1; l < LANES; l++) sum[0] += sum[l];               \
+  }
+ADD(float)
+ADD(double)
+
+static void weights_out(void *arg, int64_t begin, int64_t end) {
+  const Depthwise *p = arg;
+  int64_t n = p->taps * LANES, all = p->blocks * n * p->size;
+  for (int64_t b = begin; b < end; b++) {
+    char *sum = p->weights + b * n * p->size;
+    for (int64_t part = 1; part < p->parts; part++)
+      (p->f64 ? add_double : add_float)(sum, sum + part * all, n);
+    if (p->line) (p->f64 ? join_double : join_float)(sum, p->taps);
+    move_weights(p, b, sum, true);
+  }
+}
+
+/* ---- bands of results, and what lies under them ---- */
+
+/* n pixels of a row of the source, or of Y. */
+static void copy_pixels(const Depthwise *p, const LanesSpread *s, DType t, const char *from,
+                        int64_t step, int64_t n, char *to) {
+  if (p->line) memcpy(to, from, (size_t)(n * p->size));
+  else lanes_spread(s, t, from, step, n, to);
+}
+
+static void copy_source(const Depthwise *p, const ConvBand *b, int64_t block, char *to) {
+  const ConvWindows *w = p->w;
+  int64_t begin[DIMS], row = p->row * p->size, pixel = p->pixel * p->size;
+  for (int i = 0; i < DIMS; i++) begin[i] = b->place[i] * w->stride[i] - w->low[i];
+  int64_t rows = (b->n[1] - 1) * w->stride[1] + p->reach[1] + 1,
+          wide = p->line ? p->row : (b->n[2] - 1) * w->stride[2] + p->reach[2] + 1,
+          skip = MIN(wide, MAX(0, -begin[2])), last = MAX(skip, MIN(wide, w->size[2] - begin[2]));
+  LanesSpread s = {.in = groups_of(p, block) * w->channels,
+                   .inputs = w->channels,
+                   .index = w->channels * w->depth > 1 ? p->index : NULL,
+                   .apart = p->row};
+  int64_t first = b->image * w->image_step + block * p->per * w->channels;
+  for (int64_t a = 0; a < w->taps[0]; a++)
+    for (int64_t r = 0; r < p->rows; r++, to += w->channels * row) {
+      int64_t z = begin[0] + a * w->apart[0], y = begin[1] + r;
+      if (r >= rows) continue; /* of the last band: nobody reads them */
+      bool none = z < 0 || z >= w->size[0] || y < 0 || y >= w->size[1] || last == skip;
+      int64_t before = none ? wide : skip, after = none ? wide : last;
+      for (int64_t k = 0; k < w->channels; k++) {
+        memset(to + k * row, 0, (size_t)(before * pixel));
+        memset(to + k * row + after * pixel, 0, (size_t)((wide - after) * pixel));
+      }
+      if (none) continue;
+      int64_t at = first + z * w->steps[0] + y * w->steps[1] + (begin[2] + skip) * w->steps[2];
+      copy_pixels(p, &s, p->from_type, p->from + at * dtype_bytes(p->from_type), w->steps[2],
+                  last - skip, to + skip * pixel);
+    }
+}
+
+static char *results_at(const Depthwise *p, const ConvBand *b, int64_t block) {
+  const ConvWindows *w = p->w;
+  int64_t at = b->image * w->to_image + block * p->per * w->depth;
+  for (int i = 0; i < DIMS; i++) at += b->place[i] * w->to_steps[i];
+  return p->to + at * dtype_bytes(p->to_type);
+}
+
+/* Vectors in a row of a band. */
+static int64_t vectors(const Depthwise *p, const ConvBand *b) {
+  return p->line ? up(b->n[2], LANES) : b->n[2];
+}
+
+/* In a copy, from place to place in elements, and row to row. */
+static int64_t step_of(const Depthwise *p) { return p->line ? LANES : p->w->stride[2] * LANES; }
+static int64_t row_of(const Depthwise *p) { return p->w->stride[1] * p->w->channels * p->row; }
+
+/* ---- results ---- */
+
+static void result_band(const Depthwise *p, const ConvBand *b, int64_t block, char *copy) {
+  const ConvWindows *w = p->w;
+  const char *weights = p->weights + block * p->taps * LANES * p->size, *from = copy;
+  int64_t size = dtype_bytes(p->to_type), lanes = groups_of(p, block) * w->depth, n = vectors(p, b);
+  bool half = p->to_type == DT_BF16, direct = lanes == LANES;
+  char *to = results_at(p, b, block), *own = copy + p->copy * p->size;
+  int64_t to_step = direct ? w->to_steps[2] : LANES;
+  copy_source(p, b, block, copy);
+  for (int64_t r = 0; r < b->n[1]; r++, to += w->to_steps[1] * size, from += row_of(p) * p->size) {
+    char *row = direct ? to : own;
+    if (p->slides)
+      p->simd->slide(n, w->taps[2], w->stride[2], from, p->at, p->taps, weights, half, row,
+                     to_step);
+    else p->simd->results(n, step_of(p), from, p->at, p->taps, weights, half, row, to_step);
+    if (direct) continue;
+    if (p->line) memcpy(to, own, (size_t)(b->n[2] * size));
+    for (int64_t c = 0; c < n && !p->line; c++)
+      memcpy(to + c * w->to_steps[2] * size, own + c * LANES * size, (size_t)(lanes * size));
+  }
+}
+
+static void results(void *arg, int64_t begin, int64_t end) { /* (band, block) */
+  const Depthwise *p = arg;
+  char *copy = cpu_scratch((size_t)((p->copy + (p->band[2] + LANES) * LANES) * p->size));
+  for (int64_t i = begin; i < end; i++) {
+    ConvBand b = conv_band(p->w, p->bands, p->band, i / p->blocks);
+    result_band(p, &b, i % p->blocks, copy);
+  }
+}
+
+/* ---- gradients of weights ---- */
+
+static void weight_band(const Depthwise *p, const ConvBand *b, int64_t block, char *copy,
+                        char *sums) {
+  const ConvWindows *w = p->w;
+  int64_t lanes = groups_of(p, block) * w->depth, n = vectors(p, b), size = dtype_bytes(p->to_type);
+  const char *y = results_at(p, b, block);
+  char *own = copy + p->copy * p->size;
+  bool direct = lanes == LANES && size == p->size;
+  LanesSpread s = {.in = lanes};
+  copy_source(p, b, block, copy);
+  for (int64_t r = 0; !direct && r < b->n[1]; r++) {
+    char *row = own + r * n * LANES * p->size;
+    if (p->line) memset(row + b->n[2] * p->size, 0, (size_t)((n * LANES - b->n[2]) * p->size));
+    copy_pixels(p, &s, p->to_type, y + r * w->to_steps[1] * size, w->to_steps[2], b->n[2], row);
+  }
+  p->simd->weights(b->n[1], row_of(p), n, step_of(p), copy, p->at, p->taps, direct ? y : own,
+                   direct ? w->to_steps[1] : n * LANES, direct ? w->to_steps[2] : LANES, sums);
+}
+
+static void weight_parts(void *arg, int64_t begin, int64_t end) { /* (part, block) */
+  const Depthwise *p = arg;
+  int64_t all = p->w->images * conv_volume(p->bands), bytes = p->taps * LANES * p->size,
+          y = p->band[1] * (p->band[2] + LANES) * LANES;
+  char *copy = cpu_scratch((size_t)((p->copy + y) * p->size));
+  for (int64_t i = begin; i < end; i++) {
+    int64_t part = i / p->blocks;
+    char *sums = p->weights + i * bytes;
+    memset(sums, 0, (size_t)bytes);
+    for (int64_t k = all * part / p->parts; k < all * (part + 1) / p->parts; k++) {
+      ConvBand b = conv_band(p->w, p->bands, p->band, k);
+      weight_band(p, &b, i % p->blocks, copy, sums);
+    }
+  }
+}
+
+/* ---- both ---- */
+
+typedef struct Job {
+  const ConvShape *s;
+  void *const *data;
+} Job;
+
+static bool is_f64(const ConvShape *s) {
+  return s->t[X] == DT_F64 && s->t[W] == DT_F64 && s->t[Y] == DT_F64;
+}
+
+/* One channel, its pixels together in the source and Y. */
+static bool is_line(const ConvShape *s, const ConvWindows *w) {
+  return s->groups == 1 && w->channels == 1 && w->depth == 1 && w->steps[2] == 1 &&
+         w->to_steps[2] == 1 && w->stride[2] == 1;
+}
+
+/* One remainder. false: no memory. */
+static bool run(void *arg, const ConvWindows *w) {
+  const Job *j = arg;
+  const ConvShape *s = j->s;
+  int from = s->form == CONV_DATA ? Y : X, to = s->form == CONV_DATA ? X : Y;
+  bool gradients = s->form == CONV_WEIGHTS, f64 = is_f64(s);
+  Depthwise p = {.w = w,
+                 .simd = lanes_kernels(f64),
+                 .f64 = f64,
+                 .line = s->groups == 1,
+                 .size = f64 ? 8 : 4,
+                 .from_type = s->t[from],
+                 .to_type = s->t[to],
+                 .groups = s->groups,
+                 .group_step = s->v[W].strides[0]};
+  p.from = conv_at(j->data[from], w->from, p.from_type);
+  p.to = conv_at(j->data[to], w->to, p.to_type);
+  p.user = conv_at(j->data[W], w->w, s->t[W]);
+  plan(&p);
+  int64_t bands = w->images * conv_volume(p.bands);
+  p.parts = gradients ? MIN(bands, up(PARTS, p.blocks)) : 1;
+  size_t places = (sizeof(int64_t) * (size_t)p.taps + 63) & ~(size_t)63,
+         bytes = places + (size_t)(p.parts * p.blocks * p.taps * LANES * p.size);
+  char *memory = cpu_block_alloc(bytes + 64);
+  if (!memory) return false;
+  p.at = (int64_t *)(void *)memory;
+  p.weights = memory + places;
+  places_of_taps(&p);
+  int64_t some = MAX(1, 16384 / (p.taps * LANES + 1));
+  double work = (double)(p.taps + 4) * (double)(p.band[1] * p.band[2]); /* vectors, of a task */
+  if (gradients) {
+    cpu_parallel(p.parts * p.blocks, 1, weight_parts, &p);
+    cpu_parallel(p.blocks, some, weights_out, &p);
+  } else {
+    cpu_parallel(p.blocks, some, weights_in, &p);
+    cpu_parallel(bands * p.blocks, MAX(1, (int64_t)(2e4 / work)), results, &p);
+  }
+  cpu_block_free(memory, bytes + 64);
+  return true;
 }
 
 bool conv_depthwise_fits(const ConvShape *s) {
-  const ConvView *w = &s->v[W];
-  int64_t taps = 1;
-  for (int i = 3; i < w->n; i++) taps *= w->dims[i];
-  return (s->v[X].n == 3 || s->v[X].n == 4) && s->groups > 1 && s->groups == s->v[X].dims[1] &&
-         s->groups == s->v[Y].dims[1] && taps <= MAX_TAPS;
-}
-
-/* y[c] = sum of x[t][c] * w[t][c] */
-CLONES_FUSED static void gather(const float *const *x, const float *const *w, int n,
-                                int64_t channels, float *y) {
-  int64_t c = 0;
-#define AT(p) (*(const V8 *)(p))
-  for (; c + 32 <= channels; c += 32) {
-    V8 a = {0}, b = {0}, d = {0}, e = {0};
-    for (int t = 0; t < n; t++) {
-      const float *p = x[t] + c, *q = w[t] + c;
-      a += AT(p) * AT(q), b += AT(p + 8) * AT(q + 8), d += AT(p + 16) * AT(q + 16),
-          e += AT(p + 24) * AT(q + 24);
-    }
-    *(V8 *)(y + c) = a, *(V8 *)(y + c + 8) = b, *(V8 *)(y + c + 16) = d, *(V8 *)(y + c + 24) = e;
-  }
-  for (; c + 8 <= channels; c += 8) {
-    V8 a = {0};
-    for (int t = 0; t < n; t++) a += AT(x[t] + c) * AT(w[t] + c);
-    *(V8 *)(y + c) = a;
-  }
-  for (; c < channels; c++) {
-    float a = 0;
-    for (int t = 0; t < n; t++) a += x[t][c] * w[t][c];
-    y[c] = a;
-  }
-}
-
-/* The same for channels [first, last) of `places` of them. Tap t of place i is at x[t] + at + i *
- * x_step; edge: at x[t * STRIP + i]. */
-static inline __attribute__((always_inline)) void
-strip(int places, bool edge, const float *const *x, int64_t at, int64_t x_step,
-      const float *const *w, int n, int64_t first, int64_t last, float *y, int64_t y_step) {
-  int64_t c = first;
-#define FROM(t, i) ((edge ? x[(t)*STRIP + (i)] : x[t] + at + (i)*x_step) + c)
-  for (; c + 16 <= last; c += 16) {
-    V8 a[STRIP][2] = {{{0}}};
-    for (int t = 0; t < n; t++) {
-      V8 w0 = AT(w[t] + c), w1 = AT(w[t] + c + 8);
-#pragma GCC unroll 6
-      for (int i = 0; i < places; i++) {
-        const float *p = FROM(t, i);
-        a[i][0] += AT(p) * w0, a[i][1] += AT(p + 8) * w1;
-      }
-    }
-#pragma GCC unroll 6
-    for (int i = 0; i < places; i++)
-      *(V8 *)(y + i * y_step + c) = a[i][0], *(V8 *)(y + i * y_step + c + 8) = a[i][1];
-  }
-  for (; c + 8 <= last; c += 8) {
-    V8 a[STRIP] = {{0}};
-    for (int t = 0; t < n; t++) {
-      V8 w0 = AT(w[t] + c);
-#pragma GCC unroll 6
-      for (int i = 0; i < places; i++) a[i] += AT(FROM(t, i)) * w0;
-    }
-#pragma GCC unroll 6
-    for (int i = 0; i < places; i++) *(V8 *)(y + i * y_step + c) = a[i];
-  }
-  for (; c < last; c++)
-    for (int i = 0; i < places; i++) {
-      float a = 0;
-      for (int t = 0; t < n; t++) a += *FROM(t, i) * w[t][c];
-      y[i * y_step + c] = a;
-    }
-#undef FROM
-}
-
-CLONES_FUSED static void strips(int places, bool edge, const float *const *x, int64_t at,
-                                int64_t x_step, const float *const *w, int n, int64_t first,
-                                int64_t last, float *y, int64_t y_step) {
-#define CASE(k)                                                                      \
-  case 2 * (k): strip(k, false, x, at, x_step, w, n, first, last, y, y_step); break; \
-  case 2 * (k) + 1: strip(k, true, x, at, x_step, w, n, first, last, y, y_step); break
-  switch (2 * places + edge) {
-    CASE(2);
-    CASE(3);
-    CASE(4);
-    CASE(5);
-    CASE(6);
-  }
-#undef CASE
-}
-
-/* w[c] += sum over n places of x[c] * y[c], these a step apart */
-CLONES_FUSED static void along(const float *x, int64_t x_step, const float *y, int64_t y_step,
-                               int64_t n, int64_t channels, float *w) {
-  int64_t c = 0;
-  for (; c + 32 <= channels; c += 32) {
-    V8 a = {0}, b = {0}, d = {0}, e = {0};
-    const float *p = x + c, *q = y + c;
-    for (int64_t i = 0; i < n; i++, p += x_step, q += y_step)
-      a += AT(p) * AT(q), b += AT(p + 8) * AT(q + 8), d += AT(p + 16) * AT(q + 16),
-          e += AT(p + 24) * AT(q + 24);
-    *(V8 *)(w + c) += a, *(V8 *)(w + c + 8) += b, *(V8 *)(w + c + 16) += d,
-        *(V8 *)(w + c + 24) += e;
-  }
-  for (; c + 8 <= channels; c += 8) {
-    V8 a = {0};
-    for (int64_t i = 0; i < n; i++) a += AT(x + i * x_step + c) * AT(y + i * y_step + c);
-    *(V8 *)(w + c) += a;
-  }
-  for (; c < channels; c++)
-    for (int64_t i = 0; i < n; i++) w[c] += x[i * x_step + c] * y[i * y_step + c];
-}
-
-/* w[t * w_step + c] += sum over n places of x[at[t] + c] * y[c], these a step apart; for `taps` of
- * them. From channel c on, `wide` vectors at a time; gives the first channel that is left. */
-static inline __attribute__((always_inline)) int64_t
-along_wide(int taps, int wide, int64_t c, const float *x, const int64_t *at, int64_t x_step,
-           const float *y, int64_t y_step, int64_t n, int64_t channels, float *w, int64_t w_step) {
-  for (; c + 8 * wide <= channels; c += 8 * wide) {
-    V8 sum[TOGETHER][4];
-    const float *p[TOGETHER], *q = y + c;
-#pragma GCC unroll 12
-    for (int t = 0; t < taps; t++) {
-      p[t] = x + at[t] + c;
-#pragma GCC unroll 4
-      for (int v = 0; v < wide; v++) sum[t][v] = AT(w + t * w_step + c + 8 * v);
-    }
-    for (int64_t i = 0, far = 0; i < n; i++, far += x_step, q += y_step)
-#pragma GCC unroll 4
-      for (int v = 0; v < wide; v++) {
-        V8 g = AT(q + 8 * v);
-#pragma GCC unroll 12
-        for (int t = 0; t < taps; t++) sum[t][v] += AT(p[t] + far + 8 * v) * g;
-      }
-#pragma GCC unroll 12
-    for (int t = 0; t < taps; t++)
-#pragma GCC unroll 4
-      for (int v = 0; v < wide; v++) *(V8 *)(w + t * w_step + c + 8 * v) = sum[t][v];
-  }
-  return c;
-}
-
-static inline __attribute__((always_inline)) void
-along_together(int taps, const float *x, const int64_t *at, int64_t x_step, const float *y,
-               int64_t y_step, int64_t n, int64_t channels, float *w, int64_t w_step) {
-  int64_t c = 0;
-  if (taps <= 6)
-    c = along_wide(taps, taps <= 3 ? 4 : 2, c, x, at, x_step, y, y_step, n, channels, w, w_step);
-  c = along_wide(taps, 1, c, x, at, x_step, y, y_step, n, channels, w, w_step);
-  for (; c < channels; c++)
-    for (int t = 0; t < taps; t++)
-      for (int64_t i = 0; i < n; i++)
-        w[t * w_step + c] += x[at[t] + i * x_step + c] * y[i * y_step + c];
-}
-
-CLONES_FUSED static void along_taps(int taps, const float *x, const int64_t *at, int64_t x_step,
-                                    const float *y, int64_t y_step, int64_t n, int64_t channels,
-                                    float *w, int64_t w_step) {
-#define CASE(k) \
-  case k: along_together(k, x, at, x_step, y, y_step, n, channels, w, w_step); break
-  switch (taps) {
-    CASE(1);
-    CASE(2);
-    CASE(3);
-    CASE(4);
-    CASE(5);
-    CASE(6);
-    CASE(7);
-    CASE(8);
-    CASE(9);
-    CASE(10);
-    CASE(11);
-    CASE(12);
-  }
-#undef CASE
-}
-
-/* Where tap k of the result at `place` reads along one dimension; -1: nowhere. */
-static int64_t reads(const Depthwise *d, int dim, int64_t place, int64_t k, int64_t size) {
-  int64_t at = d->data ? place + d->low[dim] - k * d->apart[dim]
-                       : place * d->step[dim] + k * d->apart[dim] - d->low[dim];
-  if (d->data && d->step[dim] != 1) at = at % d->step[dim] || at < 0 ? -1 : at / d->step[dim];
-  return at >= 0 && at < size ? at : -1;
-}
-
-/* Rows are cut into strips where many taps read the same element; where few do they are better read
- * once, in order. */
-static bool by_strips(const Depthwise *d, const Grid *to) {
-  if (d->data && d->step[1] != 1) return false;
-  return to->width > 1 && d->rows * d->columns >= 4 * d->step[0] * d->step[1];
-}
-
-/* The places of a row whose taps all lie inside: [*first, *last). */
-static void inner(const Depthwise *d, const Grid *from, const Grid *to, int64_t *first,
-                  int64_t *last) {
-  *first = 0;
-#define INSIDE(at) \
-  (reads(d, 1, at, 0, from->width) >= 0 && reads(d, 1, at, d->columns - 1, from->width) >= 0)
-  while (*first < to->width && !INSIDE(*first)) ++*first;
-  *last = *first;
-  while (*last < to->width && INSIDE(*last)) ++*last;
-#undef INSIDE
-}
-
-typedef struct Lines { /* under the window of a row of results, and their weights */
-  const float *x[MAX_TAPS], *w[MAX_TAPS];
-  int n;
-} Lines;
-
-static void lines_of(const Depthwise *d, const Grid *from, int64_t image, int64_t row, Lines *l) {
-  l->n = 0;
-  for (int64_t i = 0; i < d->rows; i++) {
-    int64_t y = reads(d, 0, row, i, from->height);
-    if (y < 0) continue;
-    l->x[l->n] = from->p + image * from->image_step + y * from->row_step;
-    l->w[l->n++] = d->w + i * d->columns * d->channels;
-  }
-}
-
-/* Of some places of a row, from column `at` on; edge: some lie outside. */
-typedef struct Taps {
-  const float *x[MAX_TAPS * STRIP], *w[MAX_TAPS];
-  int n;
-} Taps;
-
-static void taps_of(const Depthwise *d, const Grid *from, const Lines *l, int64_t at,
-                    int64_t places, bool edge, Taps *k) {
-  k->n = 0;
-  int64_t several = edge ? places : 1;
-  for (int64_t j = 0; j < d->columns; j++) {
-    if (several == 1) {
-      int64_t x = reads(d, 1, at, j, from->width);
-      for (int i = 0; x >= 0 && i < l->n; i++, k->n++) {
-        k->x[k->n] = l->x[i] + x * from->pixel_step;
-        k->w[k->n] = l->w[i] + j * d->channels;
-      }
-      continue;
-    }
-    int64_t off[STRIP];
-    bool any = false;
-    for (int64_t p = 0; p < several; p++) {
-      off[p] = reads(d, 1, at + p, j, from->width);
-      any |= off[p] >= 0;
-      off[p] *= from->pixel_step;
-    }
-    for (int i = 0; any && i < l->n; i++, k->n++) {
-      const float **to = k->x + k->n * STRIP;
-      for (int64_t p = 0; p < several; p++) to[p] = off[p] < 0 ? d->zeros : l->x[i] + off[p];
-      k->w[k->n] = l->w[i] + j * d->channels;
-    }
-  }
-}
-
-static void result_rows(void *arg, int64_t begin, int64_t end) { /* (image, row) */
-  const Depthwise *d = arg;
-  const Grid *from = d->data ? &d->y : &d->x, *to = d->data ? &d->x : &d->y;
-  int64_t x_step = (d->data ? 1 : d->step[1]) * from->pixel_step;
-  /* Channels at a time whose weights, and as much of the image, stay in the innermost cache. */
-  int64_t block = CACHED / (d->rows * d->columns * 4) / 16 * 16;
-  block = block >= d->channels ? d->channels : 16;
-  int64_t cuts[4] = {0, 0, 0, to->width}, longest = by_strips(d, to) ? STRIP : 1;
-  if (longest > 1) inner(d, from, to, &cuts[1], &cuts[2]);
-  Lines lines;
-  Taps k;
-  for (int64_t b = begin; b < end; b++) {
-    int64_t image = b / to->height, row = b % to->height;
-    lines_of(d, from, image, row, &lines);
-    float *line = to->p + image * to->image_step + row * to->row_step;
-    for (int part = 0; part < 3; part++) { /* the middle one lies inside: one list of taps */
-      int64_t begin_at = cuts[part], n = cuts[part + 1] - begin_at,
-              many = (n + longest - 1) / longest;
-      for (int64_t s = 0; s < many; s++) {
-        int64_t first = n * s / many, places = n * (s + 1) / many - first;
-        if (longest > 1 && n > 4 * STRIP) first = MIN(s * STRIP, n - STRIP), places = STRIP;
-        bool edge = part != 1 || places == 1;
-        float *out = line + (begin_at + first) * to->pixel_step;
-        if (edge || s == 0) taps_of(d, from, &lines, begin_at + first, places, edge, &k);
-        if (places == 1) gather(k.x, k.w, k.n, d->channels, out);
-        for (int64_t c = 0; places > 1 && c < d->channels; c += block)
-          strips((int)places, edge, k.x, edge ? 0 : first * x_step, x_step, k.w, k.n, c,
-                 MIN(c + block, d->channels), out, to->pixel_step);
-      }
-    }
-  }
-}
-
-/* Of the places of a row of Y that tap column j reads inside: [*first, *last). */
-static void range_of(const Depthwise *d, int64_t j, int64_t *first, int64_t *last) {
-  *first = 0, *last = d->y.width;
-  while (*first < *last && reads(d, 1, *first, j, d->x.width) < 0) ++*first;
-  while (*last > *first && reads(d, 1, *last - 1, j, d->x.width) < 0) --*last;
-}
-
-/* Where column j of a row of X is read first, from place `place` of Y. */
-static int64_t begins(const Depthwise *d, int64_t place, int64_t j) {
-  return (place * d->step[1] + j * d->apart[1] - d->low[1]) * d->x.pixel_step;
-}
-
-/* Adds a row of Y to the gradients of one row of the window, `w`. [first, last): the places that
- * all columns read inside. */
-static void add_row(const Depthwise *d, const float *x, const float *y, int64_t first, int64_t last,
-                    float *w) {
-  int64_t at[TOGETHER], x_step = d->step[1] * d->x.pixel_step,
-                        parts = (d->columns + TOGETHER - 1) / TOGETHER;
-  for (int64_t k = 0; k < parts && first < last; k++) {
-    int64_t j = d->columns * k / parts, n = d->columns * (k + 1) / parts - j;
-    for (int64_t t = 0; t < n; t++) at[t] = begins(d, first, j + t);
-    along_taps((int)n, x, at, x_step, y + first * d->y.pixel_step, d->y.pixel_step, last - first,
-               d->channels, w + j * d->channels, d->channels);
-  }
-  for (int64_t j = 0; j < d->columns; j++) {
-    int64_t from, to;
-    range_of(d, j, &from, &to);
-    int64_t left = MIN(first, to) - from, right = MAX(from, MAX(first, last));
-    float *sums = w + j * d->channels;
-    if (left > 0)
-      along(x + begins(d, from, j), x_step, y + from * d->y.pixel_step, d->y.pixel_step, left,
-            d->channels, sums);
-    if (to > right)
-      along(x + begins(d, right, j), x_step, y + right * d->y.pixel_step, d->y.pixel_step,
-            to - right, d->channels, sums);
-  }
-}
-
-static void weight_parts(void *arg, int64_t begin, int64_t end) {
-  const Depthwise *d = arg;
-  int64_t n = d->rows * d->columns * d->channels, rows = d->images * d->y.height;
-  int64_t first = 0, last = d->y.width;
-  for (int64_t j = 0; j < d->columns; j++) {
-    int64_t from, to;
-    range_of(d, j, &from, &to);
-    first = MAX(first, from), last = MIN(last, to);
-  }
-  last = MAX(first, last);
-  for (int64_t part = begin; part < end; part++) {
-    float *w = d->parts + part * n;
-    memset(w, 0, sizeof(float) * (size_t)n);
-    for (int64_t r = rows * part / PIECES; r < rows * (part + 1) / PIECES; r++) {
-      int64_t image = r / d->y.height, row = r % d->y.height;
-      const float *y = d->y.p + image * d->y.image_step + row * d->y.row_step;
-      for (int64_t i = 0; i < d->rows; i++) {
-        int64_t at = reads(d, 0, row, i, d->x.height);
-        if (at >= 0)
-          add_row(d, d->x.p + image * d->x.image_step + at * d->x.row_step, y, first, last,
-                  w + i * d->columns * d->channels);
-      }
-    }
-  }
+  int n = s->v[X].n - 2;
+  bool any_f64 = s->t[X] == DT_F64 || s->t[W] == DT_F64 || s->t[Y] == DT_F64;
+  if (s->swapped || n < 1 || n > DIMS || any_f64 != is_f64(s)) return false;
+  ConvWindows w = conv_windows(s, NULL, 0);
+  if (s->groups == 1) return is_f64(s) && is_line(s, &w); /* of f32: conv_planar.c */
+  if (w.channels > 1 || w.depth > 1)
+    return MAX(w.channels, w.depth) <= MOST_INPUTS &&
+           MIN(groups_of_a_vector(&w), s->groups) * w.depth >= LANES / 2;
+  return true;
 }
 
 bool conv_depthwise_run(const ConvShape *s, void *const *data) {
-  const ConvView *v = &s->v[W];
-  bool flat = v->n == 4, weights = s->form == CONV_WEIGHTS;
-  int j = flat ? 0 : 1; /* the columns' dimension */
-  Depthwise d = {.x = grid_of(&s->v[X], data[X]),
-                 .y = grid_of(&s->v[Y], data[Y]),
-                 .images = s->v[X].dims[0],
-                 .channels = s->groups,
-                 .rows = flat ? 1 : v->dims[3],
-                 .columns = v->dims[v->n - 1],
-                 .step = {flat ? 1 : s->strides[0], s->strides[j]},
-                 .apart = {flat ? 1 : s->dilates[0] + 1, s->dilates[j] + 1},
-                 .low = {flat ? 0 : s->low[0], s->low[j]},
-                 .data = s->form == CONV_DATA};
-  int64_t n = d.rows * d.columns * d.channels, all = n * (weights ? PIECES + 1 : 1) + d.channels;
-  d.w = aligned_alloc(64, (sizeof(float) * (size_t)all + 63) & ~(size_t)63);
-  if (!d.w) return false;
-  d.parts = d.w + n;
-  d.zeros = d.w + all - d.channels;
-  memset(d.zeros, 0, sizeof(float) * (size_t)d.channels);
-  if (weights) {
-    cpu_parallel(PIECES, 1, weight_parts, &d);
-    memcpy(d.w, d.parts, sizeof(float) * (size_t)n);
-    for (int64_t part = 1; part < PIECES; part++)
-      for (int64_t k = 0; k < n; k++) d.w[k] += d.parts[part * n + k];
-  }
-  float *w = d.w;
-  for (int64_t i = 0; i < d.rows; i++)
-    for (int64_t k = 0; k < d.columns; k++)
-      for (int64_t c = 0; c < d.channels; c++, w++) {
-        float *user = (float *)data[W] + v->offset + c * v->strides[0] +
-                      (flat ? 0 : i * v->strides[3]) + k * v->strides[v->n - 1];
-        if (weights) *user = *w;
-        else *w = *user;
-      }
-  const Grid *to = d.data ? &d.x : &d.y;
-  double row = (double)(to->width * d.channels * d.rows * d.columns);
-  if (!weights) cpu_parallel(d.images * to->height, MAX(1, (int64_t)(2e5 / row)), result_rows, &d);
-  free(d.w);
-  return true;
+  ConvWindows w = conv_windows(s, data, 0);
+  Job j = {s, data};
+  return conv_residues(&w, s->form == CONV_DATA, run, &j);
 }

@@ -150,9 +150,9 @@ static bool onednn_swapped(Conv *c, const Wanted *w) {
 }
 
 /* For groups of several channels they are faster. */
-static bool lanes_before_pairs(const Conv *c) {
+static bool depthwise_before_pairs(const Conv *c) {
   const ConvView *w = &c->s.v[W];
-  return !c->copied[X] && !c->copied[Y] && conv_lanes_fits(&c->at) &&
+  return !c->copied[X] && !c->copied[Y] && conv_depthwise_fits(&c->at) &&
          (c->s.form == CONV_WEIGHTS || (w->dims[1] == 1 && w->dims[2] == 1));
 }
 
@@ -170,7 +170,7 @@ static bool wide_before_pairs(const Conv *c, const Wanted *w) {
 
 /* Not gradients of images with few channels, where it has nothing fast. */
 static bool onednn_pairs(Conv *c, const Wanted *w) {
-  if (conv_spread_fits(&c->s) || lanes_before_pairs(c) || wide_before_pairs(c, w)) return false;
+  if (conv_spread_fits(&c->s) || depthwise_before_pairs(c) || wide_before_pairs(c, w)) return false;
   return (c->dnnl = conv_dnnl_new(&c->s, false)) != NULL;
 }
 
@@ -199,15 +199,12 @@ static bool im2col(Conv *c, const Wanted *w) {
 
 static const ConvImpl amx = {.fits = conv_amx_fits, .run = conv_amx_run},
                       integers = {.fits = conv_int_fits, .run = conv_int_run},
-                      depthwise_f64 = {.fits = conv_f64_depthwise_fits,
-                                       .run = conv_f64_depthwise_run},
                       doubles = {.fits = conv_f64_fits, .run = conv_f64_run},
                       winograd = {.fits = conv_winograd_fits, .run_checked = conv_winograd_run},
                       planar = {.fits = conv_planar_fits, .run_checked = conv_planar_run},
                       images = {.fits = conv_images_fits, .run = conv_images_run},
                       rows = {.fits = conv_rows_fits, .run = conv_rows_run},
                       spread = {.fits = conv_spread_fits, .run = conv_spread_run},
-                      lanes = {.fits = conv_lanes_fits, .run = conv_lanes_run},
                       runs = {.fits = conv_runs_fits, .run = conv_runs_run},
                       depthwise = {.fits = conv_depthwise_fits, .run = conv_depthwise_run},
                       gemm = {.fits = conv_gemm_fits, .run = conv_gemm_run};
@@ -219,20 +216,19 @@ static const Row list[] = {
   {"conv:onednn",    NULL,           PAIRS,    SWAPPED | NATIVE,                NULL,        onednn_swapped},
   {"conv:onednn",    NULL,           PAIRS,    NATIVE,                          NULL,        onednn_pairs},
   {"conv:int",       &integers,      INTEGERS, NATIVE,                          NULL,        NULL},
-  {"conv:depthwise", &depthwise_f64, DOUBLES,  NATIVE,                          NULL,        NULL},
+  {"conv:depthwise", &depthwise,     DOUBLES,  NATIVE,                          NULL,        NULL},
   {"conv:f64",       &doubles,       DOUBLES,  NATIVE,                          NULL,        NULL},
   {"conv:complex",   NULL,           COMPLEX,  NATIVE,                          NULL,        real_parts},
   {"conv:rows",      &rows,          FLOATS,   SWAPPED,                         NULL,        NULL},
   {"conv:gemm",      &gemm,          FLOATS,   SWAPPED,                         NULL,        NULL},
-  {"conv:lanes",     &lanes,         FLOATS,   NO_COPIES | KEEPS_BF16,          NULL,        NULL},
+  {"conv:depthwise", &depthwise,     FLOATS,   NO_COPIES | KEEPS_BF16,          NULL,        NULL},
   {"conv:planar",    &planar,        FLOATS,   AS_IT_LIES | FREE_SUMS,          NULL,        NULL},
   {"conv:images",    &images,        FLOATS,   AS_IT_LIES,                      NULL,        NULL},
   {"conv:winograd",  &winograd,      FLOATS,   MERGED | KEEPS_BF16 | FREE_SUMS, NULL,        NULL},
   {"conv:rows",      &rows,          FLOATS,   MERGED,                          NULL,        NULL},
   {"conv:spread",    &spread,        FLOATS,   MERGED,                          NULL,        NULL},
-  {"conv:lanes",     &lanes,         FLOATS,   MERGED,                          NULL,        NULL},
-  {"conv:runs",      &runs,          FLOATS,   MERGED | FEW_COPIES,             few_windows, NULL},
   {"conv:depthwise", &depthwise,     FLOATS,   MERGED,                          NULL,        NULL},
+  {"conv:runs",      &runs,          FLOATS,   MERGED | FEW_COPIES,             few_windows, NULL},
   {"conv:gemm",      &gemm,          FLOATS,   MERGED,                          as_product,  NULL},
   {"conv:onednn",    NULL,           FLOATS,   MERGED | WHOLE_VECTORS,          NULL,        onednn_turned},
   {"conv:onednn",    NULL,           FLOATS,   MERGED | WHOLE_VECTORS,          NULL,        onednn_full},

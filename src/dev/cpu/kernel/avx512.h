@@ -6,6 +6,18 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+/* Rounded to nearest even; NaN stay NaN. */
+__attribute__((target("avx2"))) static inline __attribute__((always_inline, unused)) __m128i
+v8_to_bf16(__m256 x) {
+  __m256i bits = _mm256_castps_si256(x), high = _mm256_srli_epi32(bits, 16),
+          odd = _mm256_and_si256(high, _mm256_set1_epi32(1)),
+          sum = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))),
+          nan = _mm256_or_si256(high, _mm256_set1_epi32(0x40)),
+          is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  sum = _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), nan, is_nan);
+  return _mm_packus_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+}
+
 #ifndef WEFT_EMULATE_AVX512
 #define AVX512 __attribute__((target("avx512f")))
 
@@ -149,18 +161,9 @@ V16_FN __m256 v16_half_bf16(const void *p) {
 V16_FN V16 V16_BF16(const void *p) {
   return (V16){v16_half_bf16(p), v16_half_bf16((const char *)p + 16)};
 }
-V16_FN __m128i v16_half_to_bf16(__m256 x) {
-  __m256i bits = _mm256_castps_si256(x), high = _mm256_srli_epi32(bits, 16),
-          odd = _mm256_and_si256(high, _mm256_set1_epi32(1)),
-          sum = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))),
-          nan = _mm256_or_si256(high, _mm256_set1_epi32(0x40)),
-          is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-  sum = _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), nan, is_nan);
-  return _mm_packus_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-}
 V16_FN void V16_STORE_BF16(void *p, V16 x) {
-  _mm_storeu_si128((__m128i *)p, v16_half_to_bf16(x.lo));
-  _mm_storeu_si128((__m128i *)p + 1, v16_half_to_bf16(x.hi));
+  _mm_storeu_si128((__m128i *)p, v8_to_bf16(x.lo));
+  _mm_storeu_si128((__m128i *)p + 1, v8_to_bf16(x.hi));
 }
 V16_FN V16 V16_F16(const void *p) {
   return (V16){_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),

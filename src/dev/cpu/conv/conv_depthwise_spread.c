@@ -1,29 +1,27 @@
-/* conv_lanes' inner loops with AVX2, where a vector is two registers, and its copies for every
- * width. */
-#include "dev/cpu/conv/conv_lanes.h"
+/* How conv_depthwise.c copies pixels into vectors. */
+#include "dev/cpu/conv/conv_depthwise.h"
+#include "dev/cpu/kernel/kernel.h"
+
+static void plain(const LanesSpread *s, DType t, const void *from, int64_t step, int64_t n,
+                  void *to) {
+  size_t in = (size_t)dtype_bytes(t), out = t == DT_F64 ? 8 : 4;
+  char x[LANES * 8] = {0}, *vector = to;
+  for (int64_t i = 0; i < n; i++, vector += LANES * out) {
+    const char *pixel = (const char *)from + i * step * (int64_t)in;
+    if (in == out) memcpy(x, pixel, (size_t)s->in * in);
+    else cpu_to_f32(t, pixel, (float *)(void *)x, s->in);
+    if (!s->index) memcpy(vector, x, LANES * out);
+    for (int64_t k = 0; s->index && k < s->inputs; k++)
+      for (size_t l = 0; l < LANES; l++)
+        memcpy(vector + ((size_t)(k * s->apart) + l) * out, x + (size_t)s->index[k][l] * out, out);
+  }
+}
 
 #if defined(__x86_64__)
 #ifndef WEFT_EMULATE_AVX512
 #define WEFT_EMULATE_AVX512 /* vectors of two registers, as it makes them */
 #endif
 #include "dev/cpu/kernel/avx512.h"
-
-#define PLACES 6
-#define TAPS 6
-#include "dev/cpu/conv/conv_lanes_tile.h"
-#undef PLACES
-
-#define PLACES 7
-#define S __m256
-#define S_LANES 8
-#define S_ZERO _mm256_setzero_ps
-#define S_LOAD _mm256_loadu_ps
-#define S_FMA(sum, x, y) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(x), "x"(y))
-#define S_STORE _mm256_storeu_ps
-#define S_STORE_BF16(p, x) _mm_storeu_si128((__m128i *)(void *)(p), v16_half_to_bf16(x))
-#include "dev/cpu/conv/conv_lanes_slide.h"
-
-const LanesKernels lanes_avx2 = {results, slide, weights};
 
 #define INLINE AVX512 static inline __attribute__((always_inline))
 
@@ -58,8 +56,8 @@ INLINE void spread(const LanesSpread *s, DType t, int64_t in, bool index, const 
   }
 }
 
-AVX512 void lanes_spread(const LanesSpread *s, DType t, const void *from, int64_t step, int64_t n,
-                         float *to) {
+AVX512 static void avx2(const LanesSpread *s, DType t, const void *from, int64_t step, int64_t n,
+                        float *to) {
 #define CASE(type)                                                             \
   do {                                                                         \
     if (s->index) spread(s, type, s->in, true, from, step, n, to);             \
@@ -70,15 +68,13 @@ AVX512 void lanes_spread(const LanesSpread *s, DType t, const void *from, int64_
   else CASE(DT_BF16);
 #undef CASE
 }
-#else
-void lanes_spread(const LanesSpread *s, DType t, const void *from, int64_t step, int64_t n,
-                  float *to) {
-  float x[LANES] = {0};
-  for (int64_t i = 0; i < n; i++, to += LANES) {
-    const char *pixel = (const char *)from + i * step * dtype_bytes(t);
-    for (int64_t c = 0; c < s->in; c++) x[c] = (float)elem_get_f64(t, pixel + c * dtype_bytes(t));
-    for (int64_t k = 0; k < (s->index ? s->inputs : 1); k++)
-      for (int l = 0; l < LANES; l++) to[k * s->apart + l] = x[s->index ? s->index[k][l] : l];
-  }
-}
 #endif
+
+void lanes_spread(const LanesSpread *s, DType t, const void *from, int64_t step, int64_t n,
+                  void *to) {
+#if defined(__x86_64__)
+  if (t != DT_F64 && cpu_vector_bits() >= 256) avx2(s, t, from, step, n, to);
+  else
+#endif
+    plain(s, t, from, step, n, to);
+}

@@ -21,7 +21,7 @@
 #define DIMS CONV_DIMS
 #define MOST_INPUTS 4 /* more would make the copy too large */
 #define COPY_OF_TAP \
-  2730 /* elements of a band's copy, for each row of the window: most rows are copied once */
+  2730 /* elements of a copy for each row of the window and input: few are copied twice */
 #define LONGEST_ROW 128 /* vectors of a band */
 #define PARTS 32        /* tasks that gradients of weights are divided in, about */
 typedef struct Depthwise {
@@ -64,7 +64,7 @@ static bool slides(const ConvWindows *w) {
 static void plan_bands(Depthwise *p) {
   const ConvWindows *w = p->w;
   int64_t longest = p->line ? LONGEST_ROW * LANES : LONGEST_ROW,
-          most = COPY_OF_TAP * MAX(3, w->taps[1]);
+          most = COPY_OF_TAP * MAX(3, w->taps[1]) * w->channels;
   p->bands[2] = up(w->places[2], longest);
   p->band[2] = up(w->places[2], p->bands[2]);
   p->row = p->line ? up(p->band[2], LANES) * LANES + p->reach[2]

@@ -56,16 +56,6 @@ int64_t conv_fan(const ConvShape *s);
 #define CONV_SPARSE 0.7
 double conv_inside(const ConvShape *s);
 
-/* X, Y and the window of a convolution over one or two spatial dimensions; one counts as a single
- * row. Steps are in elements. */
-typedef struct ConvPlane {
-  int64_t images, height, width, channels, x_image, x_row; /* of X */
-  int64_t down, across, depth, y_image, y_row, y_pixel;    /* of Y; depth: its channels */
-  int64_t rows, columns, step[2], apart[2], low[2];        /* of the window */
-  int64_t w_row, w_column;
-} ConvPlane;
-ConvPlane conv_plane(const ConvShape *s);
-
 /* Each way takes data[X, W, Y] at element 0 of the user's arrays. false: no memory. */
 
 typedef struct ConvDnnl ConvDnnl;

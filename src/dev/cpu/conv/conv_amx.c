@@ -20,24 +20,10 @@
 #define LEAST_GROUP 32
 #define ADDED 16384 /* sums, of a task */
 
-static void gather(const void *of, int64_t row, int64_t rows, int64_t at, int64_t n, char *out,
-                   int64_t pitch) {
-  im2col_gather(of, row, rows, at, n, out, pitch);
-}
-
-static char *result_at(const void *of, int64_t place) { return im2col_result(of, place); }
-
 static bool results(const Im2col *c, const void *weights) {
-  const ConvWindows *w = c->w;
-  GemmArgs x = {.a = c->from,
-                .a_row = w->steps[2],
-                .a_k = 1,
-                .b = weights,
-                .b_col = 1,
-                .b_k = c->depth,
-                .c = c->to,
-                .c_row = w->to_steps[2]};
-  AmxGather g = {.a = c->straight ? NULL : gather, .c_at = c->plain ? NULL : result_at, .of = c};
+  GemmArgs x = im2col_args(c, weights);
+  AmxGather g = {
+      .a = c->straight ? NULL : im2col_gather, .c_at = c->plain ? NULL : im2col_result, .of = c};
   Amx plan;
   amx_plan(&plan, c->places, c->depth, c->elements, (GemmTypes){DT_BF16, DT_BF16, c->to_type}, 1,
            c->straight ? AMX_RUNS : AMX_GATHERED);

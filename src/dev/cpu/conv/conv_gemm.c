@@ -12,7 +12,7 @@
 /* pitch: of floats. */
 static void gather(const Im2col *c, int64_t place, int64_t places, int64_t element, int64_t n,
                    float *to, int64_t pitch) {
-  im2col_gather(c, place, places, element, n, to, pitch * (int64_t)sizeof *to);
+  im2col_gather(c, place, places, element, n, (char *)to, pitch * (int64_t)sizeof *to);
 }
 
 /* Rows are places. */
@@ -57,17 +57,10 @@ static bool multiply(GemmArgs *x, int64_t m, int64_t n, int64_t k) {
 }
 
 static bool results(const Im2col *c, const void *weights) {
-  GemmArgs x = {.a = c->from,
-                .a_row = c->w->steps[2],
-                .a_k = 1,
-                .gather = c->straight ? NULL : gather_places,
-                .of = c,
-                .b = weights,
-                .b_col = 1,
-                .b_k = c->depth,
-                .c = c->to,
-                .c_row = c->w->to_steps[2],
-                .c_at = c->plain ? NULL : result_at};
+  GemmArgs x = im2col_args(c, weights);
+  x.gather = c->straight ? NULL : gather_places;
+  x.of = c;
+  x.c_at = c->plain ? NULL : result_at;
   return multiply(&x, c->places, c->depth, c->elements);
 }
 

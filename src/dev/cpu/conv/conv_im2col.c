@@ -31,14 +31,27 @@ static Im2col im2col_of(const Call *call, const ConvWindows *w) {
                   .plain = conv_together(w->places, w->to_steps, w->images, w->to_image)};
 }
 
-void im2col_gather(const Im2col *c, int64_t place, int64_t places, int64_t element, int64_t n,
-                   void *out, int64_t pitch) {
+void im2col_gather(const void *of, int64_t place, int64_t places, int64_t element, int64_t n,
+                   char *out, int64_t pitch) {
+  const Im2col *c = of;
   conv_gather(c->w, c->from, (size_t)dtype_bytes(c->from_type), place, places, element, n, out,
               pitch);
 }
 
-char *im2col_result(const Im2col *c, int64_t place) {
+char *im2col_result(const void *of, int64_t place) {
+  const Im2col *c = of;
   return c->to + conv_result_at(c->w, place) * dtype_bytes(c->to_type);
+}
+
+GemmArgs im2col_args(const Im2col *c, const void *weights) {
+  return (GemmArgs){.a = c->from,
+                    .a_row = c->w->steps[2],
+                    .a_k = 1,
+                    .b = weights,
+                    .b_col = 1,
+                    .b_k = c->depth,
+                    .c = c->to,
+                    .c_row = c->w->to_steps[2]};
 }
 
 double conv_group_macs(const ConvShape *s) {

@@ -6,6 +6,7 @@
 #define WEFT_DEV_CPU_CONV_IM2COL_H
 
 #include "dev/cpu/conv/conv_windows.h"
+#include "dev/cpu/dot/gemm.h"
 
 typedef struct Im2col { /* one group, or one remainder of it */
   const ConvWindows *w;
@@ -33,10 +34,14 @@ typedef struct Im2colProduct {
 /* false: no memory. */
 bool conv_im2col(const ConvShape *s, void *const *data, const Im2colProduct *p);
 
-/* Elements [element, element + n) of the windows of so many places to rows `pitch` bytes apart; zeros outside the source. */
-void im2col_gather(const Im2col *c, int64_t place, int64_t places, int64_t element, int64_t n,
-                   void *out, int64_t pitch);
-char *im2col_result(const Im2col *c, int64_t place);
+/* Elements [element, element + n) of the windows of so many places to rows `pitch` bytes apart; zeros outside the source. c: an
+ * Im2col, as those who multiply hand it on. */
+void im2col_gather(const void *c, int64_t place, int64_t places, int64_t element, int64_t n,
+                   char *out, int64_t pitch);
+char *im2col_result(const void *c, int64_t place);
+
+/* The product of results, where nothing is gathered and results lie plain. */
+GemmArgs im2col_args(const Im2col *c, const void *weights);
 
 /* The multiply-adds of a group. */
 double conv_group_macs(const ConvShape *s);

@@ -124,13 +124,6 @@ static bool results_in_pieces(const Im2col *c, const void *weights) {
 
 /* ---- by AMX's tiles, straight to where they read the windows and to the results ---- */
 
-static void gather_tiles(const void *of, int64_t row, int64_t rows, int64_t at, int64_t n,
-                         char *out, int64_t pitch) {
-  im2col_gather(of, row, rows, at, n, out, pitch);
-}
-
-static char *sums_at(const void *of, int64_t place) { return im2col_result(of, place); }
-
 static bool results(const Im2col *c, const void *weights) {
   Amx plan;
   GemmTypes t = types_of(c);
@@ -138,16 +131,9 @@ static bool results(const Im2col *c, const void *weights) {
       !amx_plan(&plan, c->places, c->depth, c->elements, t, 1,
                 c->straight ? AMX_RUNS : AMX_GATHERED))
     return results_in_pieces(c, weights);
-  GemmArgs x = {.a = c->from,
-                .a_row = c->w->steps[2],
-                .a_k = 1,
-                .b = weights,
-                .b_col = 1,
-                .b_k = c->depth,
-                .c = c->to,
-                .c_row = c->w->to_steps[2]};
+  GemmArgs x = im2col_args(c, weights);
   AmxGather g = {
-      .a = c->straight ? NULL : gather_tiles, .c_at = c->plain ? NULL : sums_at, .of = c};
+      .a = c->straight ? NULL : im2col_gather, .c_at = c->plain ? NULL : im2col_result, .of = c};
   return amx_run(&plan, &x, &g, NULL, true);
 }
 

@@ -250,28 +250,3 @@ double conv_inside(const ConvShape *s) {
   }
   return share;
 }
-
-ConvPlane conv_plane(const ConvShape *s) {
-  const ConvView *x = &s->v[X], *w = &s->v[W], *y = &s->v[Y];
-  bool flat = x->n == 3;
-  int j = flat ? 2 : 3; /* the columns' dimension */
-  return (ConvPlane){.images = x->dims[0],
-                     .height = flat ? 1 : x->dims[2],
-                     .width = x->dims[j],
-                     .channels = x->dims[1],
-                     .x_image = x->strides[0],
-                     .x_row = flat ? 0 : x->strides[2],
-                     .down = flat ? 1 : y->dims[2],
-                     .across = y->dims[j],
-                     .depth = y->dims[1],
-                     .y_image = y->strides[0],
-                     .y_row = flat ? 0 : y->strides[2],
-                     .y_pixel = y->strides[j],
-                     .rows = flat ? 1 : w->dims[3],
-                     .columns = w->dims[j + 1],
-                     .step = {flat ? 1 : s->strides[0], s->strides[j - 2]},
-                     .apart = {flat ? 1 : s->dilates[0] + 1, s->dilates[j - 2] + 1},
-                     .low = {flat ? 0 : s->low[0], s->low[j - 2]},
-                     .w_row = flat ? 0 : w->strides[3],
-                     .w_column = w->strides[j + 1]};
-}

@@ -11,17 +11,51 @@
 #define COLUMNS 65536 /* elements of products at a time */
 #define BAND_FLOPS 5e7
 
+/* X, Y and the window of a convolution over one or two spatial dimensions; one counts as a single
+ * row. Steps are in elements. */
+typedef struct Plane {
+  int64_t images, height, width, channels, x_image, x_row; /* of X */
+  int64_t down, across, depth, y_image, y_row, y_pixel;    /* of Y; depth: its channels */
+  int64_t rows, columns, step[2], apart[2], low[2];        /* of the window */
+  int64_t w_row, w_column;
+} Plane;
+
 typedef struct Spread {
   const ConvShape *s;
   const float *y, *w; /* w: [channels of Y][rows][columns][channels of X] */
   float *x;
-  ConvPlane g;
+  Plane g;
   int64_t bands;   /* of an image */
   int64_t several; /* images of a task, where these are small */
 } Spread;
 
+static Plane plane_of(const ConvShape *s) {
+  const ConvView *x = &s->v[X], *w = &s->v[W], *y = &s->v[Y];
+  bool flat = x->n == 3;
+  int j = flat ? 2 : 3; /* the columns' dimension */
+  return (Plane){.images = x->dims[0],
+                 .height = flat ? 1 : x->dims[2],
+                 .width = x->dims[j],
+                 .channels = x->dims[1],
+                 .x_image = x->strides[0],
+                 .x_row = flat ? 0 : x->strides[2],
+                 .down = flat ? 1 : y->dims[2],
+                 .across = y->dims[j],
+                 .depth = y->dims[1],
+                 .y_image = y->strides[0],
+                 .y_row = flat ? 0 : y->strides[2],
+                 .y_pixel = y->strides[j],
+                 .rows = flat ? 1 : w->dims[3],
+                 .columns = w->dims[j + 1],
+                 .step = {flat ? 1 : s->strides[0], s->strides[j - 2]},
+                 .apart = {flat ? 1 : s->dilates[0] + 1, s->dilates[j - 2] + 1},
+                 .low = {flat ? 0 : s->low[0], s->low[j - 2]},
+                 .w_row = flat ? 0 : w->strides[3],
+                 .w_column = w->strides[j + 1]};
+}
+
 static Spread spread_of(const ConvShape *s) {
-  Spread p = {.s = s, .g = conv_plane(s)};
+  Spread p = {.s = s, .g = plane_of(s)};
   double flops =
       2.0 * (double)(p.g.down * p.g.across * p.g.depth * p.g.rows * p.g.columns * p.g.channels);
   p.bands = MAX(1, MIN((int64_t)(flops / BAND_FLOPS), p.g.height / (8 * p.g.rows)));

@@ -109,17 +109,17 @@ static bool as_product(const Conv *c, const Wanted *wanted) {
 
 #define MANY_CHANNELS 128
 
-/* Groups with steps or of one pixel, windows that mostly lie outside, one dimension, steps in three; elsewhere the same. */
+/* Windows that mostly lie outside, steps in three dimensions; elsewhere the same. */
 static bool few_windows(const Conv *c, const Wanted *wanted) {
   (void)wanted;
   const ConvShape *s = &c->at;
   const ConvView *w = &s->v[W];
-  bool pixels = true, steps = false;
-  for (int i = 3; i < w->n; i++) pixels &= w->dims[i] == 1, steps |= s->strides[i - 3] > 1;
+  bool steps = false;
+  for (int i = 3; i < w->n; i++) steps |= s->strides[i - 3] > 1;
   if (cpu_vector_bits() < 512) return true;
-  if (s->groups > 1) return pixels || (steps && s->form == CONV_FORWARD);
-  if (MAX(w->dims[1], w->dims[2]) >= MANY_CHANNELS && conv_inside(s) < CONV_SPARSE) return true;
-  return w->n == 4 || (steps && w->n == 6);
+  if (s->groups > 1) return false;
+  return (steps && w->n == 6) ||
+         (MAX(w->dims[1], w->dims[2]) >= MANY_CHANNELS && conv_inside(s) < CONV_SPARSE);
 }
 
 static bool cannot_swap(const Conv *c, const Wanted *w) {

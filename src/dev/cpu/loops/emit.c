@@ -386,21 +386,14 @@ Digits emit_digits(OpKind k) {
   case OP_REMAINDER:
   case OP_REDUCE_PRECISION:
   case OP_IOTA: return DIGITS_OF_TYPE;
-  case OP_BROADCAST_IN_DIM:
-  case OP_RESHAPE:
-  case OP_COPY:
-  case OP_TRANSPOSE:
-  case OP_SLICE:
-  case OP_REVERSE:
   case OP_PAD:
   case OP_CONCATENATE:
-  case OP_SELECT:
   case OP_CLAMP:
   case OP_MAXIMUM:
   case OP_MINIMUM:
   case OP_ABS:
   case OP_NEGATE: return DIGITS_OF_OPERANDS;
-  default: return DIGITS_MORE;
+  default: return emit_moves(k) ? DIGITS_OF_OPERANDS : DIGITS_MORE;
   }
 }
 

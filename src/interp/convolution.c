@@ -27,7 +27,7 @@ static void pack_window(const Product *j, int part, int64_t first, int64_t count
       for (int d = 0; d < c->n_spatial && inside; d++) {
         int64_t x = index[d] * c->stride[d] + w[d] * c->rhs_dil[d] - c->low[d];
         inside = x >= 0 && x % c->lhs_dil[d] == 0 && x / c->lhs_dil[d] < c->in[d];
-        at += x / c->lhs_dil[d] * c->in_step[d];
+        if (inside) at += x / c->lhs_dil[d] * c->in_step[d];
       }
       if (!inside) memset((char *)a + (size_t)to * bytes, 0, (size_t)c->features * bytes);
       else
@@ -66,13 +66,9 @@ static Err *roles_of(const Op *op, const Tensor *l, const Tensor *r, Roles *o, i
   return NULL;
 }
 
-static int64_t dilated(int64_t size, int64_t dilation) {
-  return size ? (size - 1) * dilation + 1 : 0;
-}
-
 /* Sizes and steps of the window; pad has two numbers a spatial dimension. */
-static Conv conv_of(const Op *op, const Roles *o, int ns, const Tensor *l, const Tensor *r,
-                    const int64_t *pad) {
+static Err *conv_of(const Op *op, const Roles *o, int ns, const Tensor *l, const Tensor *r,
+                    const int64_t *pad, Conv *out) {
   int64_t ls[MAX_RANK], rs[MAX_RANK];
   dims_strides(l->rank, l->dims, ls);
   dims_strides(r->rank, r->dims, rs);
@@ -88,12 +84,14 @@ static Conv conv_of(const Op *op, const Roles *o, int ns, const Tensor *l, const
     c.in[d] = l->dims[o->in[d]], c.in_step[d] = ls[o->in[d]];
     c.window[d] = r->dims[o->kernel[d]], c.rhs_step[d] = rs[o->kernel[d]];
     c.low[d] = pad[2 * d];
-    int64_t room = pad[2 * d] + dilated(c.in[d], c.lhs_dil[d]) + pad[2 * d + 1],
-            span = dilated(c.window[d], c.rhs_dil[d]);
+    int64_t room, span;
+    TRY(eval_padded(op, c.in[d], c.lhs_dil[d], pad[2 * d], pad[2 * d + 1], &room));
+    TRY(eval_padded(op, c.window[d], c.rhs_dil[d], 0, 0, &span));
     c.out[d] = room < span || room <= 0 ? 0 : (room - span) / c.stride[d] + 1;
   }
   c.n_window = dims_count(ns, c.window);
-  return c;
+  *out = c;
+  return NULL;
 }
 
 /* The filters [first, first + n) as the right side: window places, then features, by filters. */
@@ -118,7 +116,8 @@ static Err *convolve(Eval *e, const int64_t *pad) {
   Roles o;
   int ns;
   TRY(roles_of(e->op, l, r, &o, &ns));
-  Conv c = conv_of(e->op, &o, ns, l, r, pad);
+  Conv c;
+  TRY(conv_of(e->op, &o, ns, l, r, pad, &c));
   int64_t dims[MAX_RANK] = {0}, os[MAX_RANK];
   for (int d = 0; d < ns; d++) dims[o.out[d]] = c.out[d];
   dims[o.out_batch] = l->dims[o.in_batch] / o.batch_groups;

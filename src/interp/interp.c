@@ -91,6 +91,16 @@ Err *eval_out_dims(Eval *e, int i, int rank, const int64_t *dims, Tensor **out) 
   return NULL;
 }
 
+Err *eval_padded(const Op *op, int64_t size, int64_t dilation, int64_t low, int64_t high,
+                 int64_t *out) {
+  int64_t room = 0, from_low, to_high;
+  bool fits = low > INT64_MIN && high > INT64_MIN;
+  if (size) fits &= !mul_overflows(size - 1, dilation, &room) && !add_overflows(room, 1, &room);
+  fits = fits && !add_overflows(room, low, &from_low) && !add_overflows(room, high, &to_high) &&
+         !add_overflows(from_low, high, out);
+  return fits ? NULL : op_err(op, ERR_INVALID, "the padded size does not fit in 64 bits");
+}
+
 Err *eval_out(Eval *e, int i, Tensor **out) {
   if (op_info[e->op->kind].cls == OC_EWISE && e->n_in) {
     const Tensor *widest = e->in[0];

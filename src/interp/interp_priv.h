@@ -76,6 +76,10 @@ bool op_is_quantized(const Op *op); /* an operand or result type has quant */
 Err *eval_out(Eval *e, int i, Tensor **out);
 Err *eval_out_dims(Eval *e, int i, int rank, const int64_t *dims, Tensor **out);
 DType eval_out_dtype(const Eval *e, int i);
+/* What `size` elements, `dilation` apart, take up with `low` and `high` more at their ends; below 0: more is cut off than there is.
+ * ERR_INVALID: that, or a place in it, does not fit in 64 bits. The verifier has no sizes that are known only when it runs. */
+Err *eval_padded(const Op *op, int64_t size, int64_t dilation, int64_t low, int64_t high,
+                 int64_t *out);
 void eval_set(Eval *e, int i, Tensor *take);    /* result i is this tensor: takes the reference */
 Tensor *eval_captured(Eval *e, const Value *v); /* borrowed; NULL when unknown */
 

@@ -508,24 +508,25 @@ static Err *pad_by(Eval *e, const int64_t *low, const int64_t *high, const int64
   for (int i = 0; i < in->rank; i++) {
     if (inner[i] < 0)
       return op_err(e->op, ERR_INVALID, "interior padding %lld", (long long)inner[i]);
-    dims[i] = low[i] + high[i] + in->dims[i] + MAX(in->dims[i] - 1, 0) * inner[i];
+    int64_t step = in->dims[i] > 1 ? MIN(inner[i], INT64_MAX - 1) + 1 : 1;
+    TRY(eval_padded(e->op, in->dims[i], step, low[i], high[i], &dims[i]));
     if (dims[i] < 0)
       return op_err(e->op, ERR_INVALID, "dimension %d would have size %lld", i, (long long)dims[i]);
   }
   Tensor *t;
   TRY(eval_out_dims(e, 0, in->rank, dims, &t));
+  if (!t->count) return NULL;
   tensor_fill(t, e->in[1]->data);
   dims_strides(t->rank, t->dims, w.to_step);
   for (int i = 0; i < in->rank; i++) {
-    /* operand elements a <= k < b land inside at low + k * step */
-    int64_t step = inner[i] + 1;
-    int64_t a = low[i] < 0 ? (-low[i] + step - 1) / step : 0, b = in->dims[i];
-    int64_t room = dims[i] - low[i];
-    b = MIN(b, room <= 0 ? 0 : (room + step - 1) / step);
-    w.dims[i] = MAX(b - a, 0);
-    w.to += (low[i] + a * step) * w.to_step[i];
-    w.to_step[i] *= step;
-    w.from += a * from[i];
+    /* element k goes to low + k * step; a: the first that lands inside, at `first` */
+    int64_t step = in->dims[i] > 1 ? inner[i] + 1 : 1;
+    int64_t a = low[i] < 0 ? -(low[i] + 1) / step + 1 : 0;
+    int64_t first = a < in->dims[i] ? low[i] + a * step : dims[i];
+    w.dims[i] = first < dims[i] ? MIN((dims[i] - 1 - first) / step + 1, in->dims[i] - a) : 0;
+    w.to += first * w.to_step[i];
+    w.to_step[i] *= w.dims[i] > 1 ? step : 0;
+    w.from += w.dims[i] ? a * from[i] : 0;
     w.from_step[i] = from[i];
   }
   walk_copy(t, in, w);

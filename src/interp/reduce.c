@@ -213,7 +213,7 @@ typedef struct Window {
   int64_t in[MAX_RANK], in_step[MAX_RANK], out[MAX_RANK];
 } Window;
 
-static void window_of(const Op *op, const Tensor *in, Window *w) {
+static Err *window_of(const Op *op, const Tensor *in, Window *w) {
   int64_t pad[2 * MAX_RANK];
   w->rank = in->rank;
   op_ints_or(op, "window_dimensions", w->rank, 1, w->size);
@@ -226,10 +226,12 @@ static void window_of(const Op *op, const Tensor *in, Window *w) {
     w->in[i] = in->dims[i];
     w->low[i] = pad[2 * i];
     w->high[i] = pad[2 * i + 1];
-    int64_t wide = in->dims[i] ? (in->dims[i] - 1) * w->base_dil[i] + 1 : 0;
-    int64_t room = w->low[i] + wide + w->high[i], span = (w->size[i] - 1) * w->dil[i] + 1;
+    int64_t room, span;
+    TRY(eval_padded(op, in->dims[i], w->base_dil[i], w->low[i], w->high[i], &room));
+    TRY(eval_padded(op, w->size[i], w->dil[i], 0, 0, &span));
     w->out[i] = w->size[i] == 0 || room < span ? 0 : (room - span) / w->stride[i] + 1;
   }
+  return NULL;
 }
 
 /* Offset of the input element at output position o, window position k; -1 in the padding or between
@@ -252,8 +254,7 @@ static int64_t window_at(const Window *w, const int64_t *o, const int64_t *k) {
 Err *sem_reduce_window(Eval *e) {
   int n = e->n_in / 2;
   Window *w = xmalloc(sizeof *w);
-  window_of(e->op, e->in[0], w);
-  Err *err = NULL;
+  Err *err = window_of(e->op, e->in[0], w);
   Tensor *t;
   for (int i = 0; i < n && !err; i++) err = eval_out_dims(e, i, w->rank, w->out, &t);
   Fold f;
@@ -298,10 +299,12 @@ Err *sem_select_and_scatter(Eval *e) {
   Tensor *out;
   TRY(eval_out_dims(e, 0, e->in[0]->rank, e->in[0]->dims, &out));
   Window *w = xmalloc(sizeof *w);
-  window_of(e->op, e->in[0], w);
-  if (memcmp(w->out, source->dims, sizeof *w->out * (size_t)w->rank) != 0) {
+  Err *err = window_of(e->op, e->in[0], w);
+  if (!err && memcmp(w->out, source->dims, sizeof *w->out * (size_t)w->rank) != 0)
+    err = op_err(e->op, ERR_INVALID, "the source's shape is not that of the windows");
+  if (err) {
     free(w);
-    return op_err(e->op, ERR_INVALID, "the source's shape is not that of the windows");
+    return err;
   }
   Tensor *in = tensor_convert(e->in[0], sel->args[0]->type->dtype);
   DType dt = sca->args[0]->type->dtype;
@@ -310,7 +313,6 @@ Err *sem_select_and_scatter(Eval *e) {
   tensor_fill(res, init->data);
   RegionEval *select = region_eval_new(e, sel), *scatter = region_eval_new(e, sca);
   int64_t o[MAX_RANK] = {0}, one = 1, n_steps = dims_count(w->rank, w->size);
-  Err *err = NULL;
   for (int64_t j = 0; j < src->count && !err; j++) {
     int64_t best = -1, k[MAX_RANK] = {0};
     for (int64_t s = 0; s < n_steps && !err; s++, index_next(w->rank, w->size, k)) {

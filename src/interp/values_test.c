@@ -230,6 +230,67 @@ static void floats(void **state) {
       "  check.expect_eq_const %r, dense<> : tensor<0x3xf32>\n");
 }
 
+/* Sizes of dynamic shapes, which the verifier does not see: an error where they do not fit, and places right where they do. */
+static void paddings(void **state) {
+  (void)state;
+  static const struct {
+    const char *low, *high, *interior;
+    int left; /* the one element of the result; 0: it does not fit */
+  } pads[] = {{"9223372036854775807", "9223372036854775807", "0", 0},
+              {"-9223372036854775803", "9223372036854775803", "9223372036854775807", 0},
+              {"0", "9223372036854775807", "0", 0},
+              {"-9223372036854775804", "9223372036854775803", "0", 7},
+              {"-4611686018427387905", "0", "4611686018427387904", 2}};
+  for (int i = 0; i < COUNT_OF(pads); i++) {
+    char *text = xasprintf(
+        "func.func @main() {\n"
+        "  %%x = stablehlo.constant dense<[1, 2]> : tensor<2xi32>\n"
+        "  %%z = stablehlo.constant dense<7> : tensor<i32>\n"
+        "  %%l = stablehlo.constant dense<%s> : tensor<1xi64>\n"
+        "  %%h = stablehlo.constant dense<%s> : tensor<1xi64>\n"
+        "  %%i = stablehlo.constant dense<%s> : tensor<1xi64>\n"
+        "  %%r = stablehlo.dynamic_pad %%x, %%z, %%l, %%h, %%i : (tensor<2xi32>, tensor<i32>, "
+        "tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xi32>\n"
+        "  check.expect_eq_const %%r, dense<%d> : tensor<1xi32>\n  return\n}\n",
+        pads[i].low, pads[i].high, pads[i].interior, pads[i].left);
+    Err *e = run_text(text, NULL, 0);
+    if (pads[i].left && e) fail_msg("%s", err_text(e));
+    if (!pads[i].left && (!e || !strstr(e->msg, "64 bits"))) fail_msg("no error of pad %d", i);
+    err_free(e);
+    free(text);
+  }
+}
+
+static void windows(void **state) {
+  (void)state;
+  static const char *const programs[] = {
+      "  %n = stablehlo.constant dense<4> : tensor<1xi64>\n"
+      "  %x = stablehlo.dynamic_iota %n, dim = 0 : (tensor<1xi64>) -> tensor<?xf32>\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %r = \"stablehlo.reduce_window\"(%x, %z) ({\n"
+      "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+      "    %s = stablehlo.add %a, %b : tensor<f32>\n"
+      "    stablehlo.return %s : tensor<f32>\n"
+      "  }) {window_dimensions = array<i64: 2>, base_dilations = array<i64: 9223372036854775807>}"
+      " : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>\n",
+      "  %x = stablehlo.constant dense<1.0> : tensor<1x4x1xf32>\n"
+      "  %w = stablehlo.constant dense<1.0> : tensor<3x1x1xf32>\n"
+      "  %p = stablehlo.constant dense<[[9223372036854775807, 9223372036854775807]]> : "
+      "tensor<1x2xi64>\n"
+      "  %r = \"stablehlo.dynamic_conv\"(%x, %w, %p) {dimension_numbers = "
+      "#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, feature_group_count = 1 : i64, "
+      "batch_group_count = 1 : i64} : (tensor<1x4x1xf32>, tensor<3x1x1xf32>, tensor<1x2xi64>) -> "
+      "tensor<?x?x?xf32>\n",
+  };
+  for (int i = 0; i < COUNT_OF(programs); i++) {
+    char *text = xasprintf("func.func @main() {\n%s  return\n}\n", programs[i]);
+    Err *e = run_text(text, NULL, 0);
+    if (!e || !strstr(e->msg, "64 bits")) fail_msg("no error of program %d", i);
+    err_free(e);
+    free(text);
+  }
+}
+
 static void bits(void **state) {
   (void)state;
   run(C("a", "[305419896]", "tensor<1xi32>")
@@ -512,6 +573,8 @@ int main(void) {
       cmocka_unit_test(lengths),
       cmocka_unit_test(integers),
       cmocka_unit_test(floats),
+      cmocka_unit_test(paddings),
+      cmocka_unit_test(windows),
       cmocka_unit_test(bits),
       cmocka_unit_test(fft),
       cmocka_unit_test(quantized),

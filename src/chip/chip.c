@@ -1,6 +1,5 @@
 /* Chips from their files of facts (facts.c), and the catalogue of chips, servers and prices. The
  * struct's fields are filled from known keys, everything else stays reachable by name. */
-#include <ctype.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,25 +10,8 @@
 static const char *const required[] = {"name", "kind",          "devices_per_chip", "clock",
                                        "hbm",  "hbm_bandwidth", "power_idle",       "power_busy"};
 
-static int with_key(const void *key, const void *fact) {
-  return strcmp(key, (*(const ChipFact *const *)fact)->key);
-}
 static int by_key(const void *a, const void *b) {
-  return with_key((*(const ChipFact *const *)a)->key, b);
-}
-
-const ChipFact *chip_fact(const Chip *c, const char *key) {
-  if (!c->by_key) return facts_find(c->facts, c->n_facts, key);
-  const ChipFact **found = bsearch(key, c->by_key, (size_t)c->n_facts, sizeof *found, with_key);
-  return found ? *found : NULL;
-}
-double chip_num(const Chip *c, const char *key, double dflt) {
-  const ChipFact *f = chip_fact(c, key);
-  return f && !isnan(f->num) ? f->num : dflt;
-}
-const char *chip_text(const Chip *c, const char *key) {
-  const ChipFact *f = chip_fact(c, key);
-  return f ? f->text : NULL;
+  return strcmp((*(const ChipFact *const *)a)->key, (*(const ChipFact *const *)b)->key);
 }
 
 static double need(const Chip *c, const char *key, double lo, Err **err) {
@@ -38,7 +20,7 @@ static double need(const Chip *c, const char *key, double lo, Err **err) {
   if (!f || !(f->num >= lo && f->num <= 1e30)) {
     *err = err_new(ERR_INVALID, "'%s' must be a number of at least %g with a known unit, not '%s'",
                    key, lo, f ? f->text : "nothing");
-    err_place(*err, "%s:%d", c->file, f ? f->line : 1);
+    err_place(facts_hint_units(*err), "%s:%d", c->file, f ? f->line : 1);
     return lo;
   }
   return f->num;
@@ -54,6 +36,20 @@ static int small(const Chip *c, const char *key, Err **err) {
   return 1;
 }
 
+/* A fact that the file must give. `line`: its last one. */
+static Err *missing(const Chip *c, const char *key, int line) {
+  Nearest near = {.want = str_from(key)};
+  for (int i = 0; i < c->n_facts; i++) nearest_see(&near, c->facts[i].key);
+  Err *e = err_new(ERR_INVALID, "the fact '%s' is missing", key);
+  if (near.best) err_hint(e, "is it '%s' in line %d?", near.best, chip_fact(c, near.best)->line);
+  return err_place(e, "%s:%d", c->file, line);
+}
+
+/* Of the fastest products of 16 bits, or of f32 where there are none; 0: not known. */
+static double peak_of(const Chip *c) {
+  return chip_num(c, "peak_bf16", chip_num(c, "peak_fp16", chip_num(c, "peak_fp32", 0)));
+}
+
 Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
   Chip *c = ARENA_NEW(arena, Chip);
   c->file = arena_str(arena, str_from(file)).p;
@@ -61,9 +57,7 @@ Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
   Err *err = facts_read(arena, file, text, &c->facts, &c->n_facts, &line);
   if (err) return err;
   for (int i = 0; i < COUNT_OF(required); i++)
-    if (!chip_fact(c, required[i]))
-      return err_place(err_new(ERR_INVALID, "the fact '%s' is missing", required[i]), "%s:%d", file,
-                       line);
+    if (!chip_fact(c, required[i])) return missing(c, required[i], line);
   c->name = chip_text(c, "name");
   c->title = chip_text(c, "title") ? chip_text(c, "title") : c->name;
   c->vendor = chip_text(c, "vendor") ? chip_text(c, "vendor") : "";
@@ -75,8 +69,7 @@ Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
   int dev = c->devices_per_chip = small(c, "devices_per_chip", &err);
   c->cores_per_device = small(c, "cores_per_device", &err);
   c->clock = need(c, "clock", 1, &err);
-  double peak = chip_num(c, "peak_bf16", chip_num(c, "peak_fp16", chip_num(c, "peak_fp32", 0)));
-  c->peak_flops = peak / dev;
+  c->peak_flops = peak_of(c) / dev;
   c->hbm_bytes =
       need(c, "hbm", 1, &err) / (c->kind == CHIP_GPU ? dev : 1); /* TPU files give it per device */
   c->hbm_usable = chip_num(c, "hbm_usable", c->hbm_bytes - chip_num(c, "hbm_reserved", 0));
@@ -84,6 +77,10 @@ Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
   c->power_idle = need(c, "power_idle", 0, &err);
   c->power_busy = need(c, "power_busy", 0, &err);
   if (err) return err;
+  if (!(peak_of(c) >= 1))
+    return err_place(facts_hint_units(err_new(
+                         ERR_INVALID, "none of peak_bf16, peak_fp16 and peak_fp32 is a number")),
+                     "%s:%d", file, line);
   c->aliases = facts_names(arena, c->name, chip_text(c, "aliases"), &c->n_aliases);
   *out = c;
   return NULL;
@@ -99,19 +96,6 @@ static struct {
   VEC(Offer) offers;
 } cat;
 
-/* Names are compared without case, '-', '_' and blanks. */
-static void fold(const char *s, char *out, size_t n) {
-  size_t k = 0;
-  for (; *s && k + 1 < n; s++)
-    if (*s != '-' && *s != '_' && *s != ' ') out[k++] = (char)tolower((unsigned char)*s);
-  out[k] = 0;
-}
-bool same_name(const char *a, const char *b) {
-  char x[96], y[96];
-  fold(a, x, sizeof x);
-  fold(b, y, sizeof y);
-  return !strcmp(x, y);
-}
 Chip *chip_named(const char *name) {
   for (int i = 0; i < cat.chips.n; i++)
     for (int k = 0; k < cat.chips.v[i]->n_aliases; k++)
@@ -286,6 +270,7 @@ Err *catalogue_load(void) {
     if (!err) err = data_each("chips", ".family", add_family, NULL);
     for (int i = 0; i < cat.chips.n && !err; i++) complete(cat.chips.v[i]);
     vec_free(&families);
+    if (!err) err = chips_agree(cat.chips.v, cat.chips.n);
     if (!err) {
       if (cat.chips.n) qsort(cat.chips.v, (size_t)cat.chips.n, sizeof *cat.chips.v, by_kind);
       err = servers_load(cat.arena);
@@ -319,13 +304,13 @@ static Err *not_found(const char *name) {
   enum { FAR = 3 };
   Buf near = {0}, all = {0};
   char want[96], have[96];
-  fold(name, want, sizeof want);
+  chip_fold(name, want, sizeof want);
   int least = strlen(want) > 4 ? FAR : 2;
   for (int i = 0; i < cat.chips.n; i++) {
     const Chip *c = cat.chips.v[i];
     int best = FAR;
     for (int k = 0; k < c->n_aliases; k++) {
-      fold(c->aliases[k], have, sizeof have);
+      chip_fold(c->aliases[k], have, sizeof have);
       bool begins = strlen(want) > 2 && !strncmp(have, want, strlen(want));
       best = MIN(best, begins ? 0 : str_distance(str_from(want), str_from(have)));
     }
@@ -338,6 +323,17 @@ static Err *not_found(const char *name) {
   else e = err_hint(e, "known: %s", all.p ? all.p : "none");
   buf_free(&near);
   buf_free(&all);
+  return e;
+}
+
+Err *chip_check(Chip *c) {
+  TRY(catalogue_load());
+  VEC(Chip *) all = {0};
+  *vec_push(&all) = c;
+  for (int i = 0; i < cat.chips.n; i++)
+    if (!same_name(cat.chips.v[i]->name, c->name)) *vec_push(&all) = cat.chips.v[i];
+  Err *e = chips_agree(all.v, all.n);
+  vec_free(&all);
   return e;
 }
 

@@ -95,6 +95,8 @@ const char *chip_text(const Chip *c, const char *key); /* NULL when absent */
 /* Reads one chip file from memory, for tests, fuzzing and `weft chips --check FILE`; the result is
  * malloc'd as a whole in `arena`. */
 Err *chip_read(Arena *arena, const char *file, Str text, Chip **out);
+/* What chip_read does not see: a name that another chip of the catalogue has, text where the others have a number. */
+Err *chip_check(Chip *c);
 
 /* ---- servers: the machines that hold GPUs, data/servers/NAME.server ---------------------------- */
 

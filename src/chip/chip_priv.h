@@ -16,17 +16,22 @@ extern const int n_embedded_files;
 /* The facts of a file, in `arena`; *last: the last line that says something. */
 Err *facts_read(Arena *arena, const char *file, Str text, ChipFact **out, int *n, int *last);
 const ChipFact *facts_find(const ChipFact *facts, int n, const char *key); /* NULL: absent */
+/* To an error about a number: the units there are. Returns e. */
+Err *facts_hint_units(Err *e);
 /* The name and what a list with commas adds (NULL: nothing). */
 const char **facts_names(Arena *arena, const char *name, const char *aliases, int *n);
+bool same_name(const char *a, const char *b);          /* without case, '-', '_' and blanks */
+void chip_fold(const char *name, char *out, size_t n); /* to what same_name compares */
 /* Takes the next line that is neither empty nor a comment; counts those passed over, too. */
 bool facts_line(Str *rest, Str *out, int *line);
 
 /* ---- the catalogue */
 
 Err *catalogue_load(void);
-bool same_name(const char *a, const char *b); /* without case, '-', '_' and blanks */
-Chip *chip_named(const char *name);           /* NULL: none; the catalogue is loaded or loading */
-Err *servers_load(Arena *arena);              /* after the chips */
+Chip *chip_named(const char *name); /* NULL: none; the catalogue is loaded or loading */
+Err *servers_load(Arena *arena);    /* after the chips */
+/* Does every name mean one chip, and is every fact a number in all files or text in all? (agree.c) */
+Err *chips_agree(Chip *const *chips, int n);
 
 /* Calls fn for every data file of the folder ("chips", "servers", "prices") with the extension: WEFT_DATA
  * first, then compiled in. */

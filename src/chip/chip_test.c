@@ -192,6 +192,35 @@ static void test_errors(void **state) {
   fails(CHIP_WITH("1e18"), "x.chip:8");
   fails(CHIP_WITH("1.5"), "x.chip:8");
   fails(CHIP_WITH("1") "cores_per_device = -1 # s\n", "x.chip:9");
+  fails(CHIP_WITH("1"), "peak_bf16");
+  fails(CHIP_WITH("1") "peak_bf16 = 9 TFLOPS # s\n", "TFLOP/s"); /* the units there are */
+  fails("name = a # s\nkind = tpu # s\ndevices_per_chip = 1 # s\nclokc = 1 GHz # s\n",
+        "is it 'clokc' in line 4?");
+}
+
+/* A copy of another chip's file, some lines changed, beside the catalogue. */
+static void test_agree(void **state) {
+  (void)state;
+  static const struct {
+    const char *line, *said;
+  } cases[] = {{"aliases = copy, v5e # s", "'v5e' is a name of tpu-v5e, too"},
+               {"vmem = 128 Mib # s", "'vmem' is a number with a unit ("},
+               {"own = 3 apples # s", NULL}};
+  for (int i = 0; i < COUNT_OF(cases); i++) {
+    Arena *a = arena_new();
+    Chip *c;
+    char *text = xasprintf(CHIP_WITH("1") "peak_bf16 = 9 TFLOP/s # s\n%s\n", cases[i].line);
+    assert_null(chip_read(a, "x.chip", str_from(text), &c));
+    Err *e = chip_check(c);
+    char *said = e ? err_text(e) : NULL;
+    if (!cases[i].said) assert_null(e);
+    else if (!said || !strstr(said, cases[i].said) || !strstr(said, "x.chip:10"))
+      fail_msg("no '%s' in: %s", cases[i].said, said ? said : "no error");
+    free(said);
+    err_free(e);
+    free(text);
+    arena_free(a);
+  }
 }
 
 static void test_prices(void **state) {
@@ -228,6 +257,6 @@ int main(void) {
       cmocka_unit_test(test_catalogue), cmocka_unit_test(test_family),
       cmocka_unit_test(test_sources),   cmocka_unit_test(test_names),
       cmocka_unit_test(test_slices),    cmocka_unit_test(test_errors),
-      cmocka_unit_test(test_prices)};
+      cmocka_unit_test(test_agree),     cmocka_unit_test(test_prices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

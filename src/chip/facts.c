@@ -1,4 +1,4 @@
-/* The reader of files of facts, one a line: `key = value unit  # source`. */
+/* Facts: the reader of their files, one a line: `key = value unit  # source`, and a chip's by name. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +16,15 @@ static const Unit units[] = {
     {"ms", 1e-3},  {"s", 1},       {"nm", 1e-9},          {"per cycle", 1},   {"cycles", 1},
     {"USD/h", 1},
 };
+
+Err *facts_hint_units(Err *e) {
+  Buf b = {0};
+  for (int i = 1; i < COUNT_OF(units); i++)
+    buf_printf(&b, "%s%s", i > 1 ? ", " : "", units[i].name);
+  err_hint(e, "units: %s", b.p);
+  buf_free(&b);
+  return e;
+}
 
 static Str trim(Str s) {
   while (s.n && isspace((unsigned char)s.p[0])) s.p++, s.n--;
@@ -128,4 +137,38 @@ const char **facts_names(Arena *arena, const char *name, const char *aliases, in
   const char **out = arena_dup(arena, names.v, sizeof *names.v * (size_t)names.n);
   vec_free(&names);
   return out;
+}
+
+/* ---- of a chip ---- */
+
+static int with_key(const void *key, const void *fact) {
+  return strcmp(key, (*(const ChipFact *const *)fact)->key);
+}
+
+const ChipFact *chip_fact(const Chip *c, const char *key) {
+  if (!c->by_key) return facts_find(c->facts, c->n_facts, key);
+  const ChipFact **found = bsearch(key, c->by_key, (size_t)c->n_facts, sizeof *found, with_key);
+  return found ? *found : NULL;
+}
+double chip_num(const Chip *c, const char *key, double dflt) {
+  const ChipFact *f = chip_fact(c, key);
+  return f && !isnan(f->num) ? f->num : dflt;
+}
+const char *chip_text(const Chip *c, const char *key) {
+  const ChipFact *f = chip_fact(c, key);
+  return f ? f->text : NULL;
+}
+
+/* Names are compared without case, '-', '_' and blanks. */
+void chip_fold(const char *s, char *out, size_t n) {
+  size_t k = 0;
+  for (; *s && k + 1 < n; s++)
+    if (*s != '-' && *s != '_' && *s != ' ') out[k++] = (char)tolower((unsigned char)*s);
+  out[k] = 0;
+}
+bool same_name(const char *a, const char *b) {
+  char x[96], y[96];
+  chip_fold(a, x, sizeof x);
+  chip_fold(b, y, sizeof y);
+  return !strcmp(x, y);
 }

@@ -167,6 +167,7 @@ static int run(int argc, char **argv) {
     Chip *c;
     Err *e = file_read(check, &text);
     if (!e) e = chip_read(a, check, (Str){text.p ? text.p : "", text.n}, &c);
+    if (!e) e = chip_check(c);
     if (!e) {
       printf("%s: %s, %d facts, every one with a source; numbers: ", check, c->name, c->n_facts);
       print_ways(c);

@@ -527,7 +527,6 @@ bool emit_supports(const Op *op) {
   if (small) t = small_computed(t);
   bool num = c == DC_FLOAT || c == DC_SINT || c == DC_UINT;
   bool whole = c == DC_SINT || c == DC_UINT;
-  if (op->kind == OP_CHLO_ERF_INV && t == DT_F64) return false;
   switch (op->kind) {
   case OP_IOTA: return dtype_class(op_type(op)->dtype) != DC_BOOL;
   case OP_BROADCAST_IN_DIM:
@@ -579,7 +578,7 @@ bool emit_supports(const Op *op) {
            ((t == DT_F32 || t == DT_BF16) && op_int(op, "exponent_bits", 0) == 8 &&
             op_int(op, "mantissa_bits", 0) >= 1);
 #define FORM_CASE(form, op, of_f64) \
-  case OP_##op: return c == DC_FLOAT;
+  case OP_##op: return c == DC_FLOAT && (t != DT_F64 || strcmp(#of_f64, "NULL") != 0);
     MATH_FORMS(FORM_CASE)
 #undef FORM_CASE
   case OP_SINE:

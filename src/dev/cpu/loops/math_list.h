@@ -1,5 +1,6 @@
 /* The functions of one operand that math_forms.h has a formula for, on f32: X(formula, operation, what generated code has for f64;
- * NULL: nothing). Generated code (emit.c) and the vectorized interpreter know them from here. */
+ * NULL: nothing, the reference interpreter computes it). Generated code (emit.c) and the vectorized interpreter know them from
+ * here; math_test.c has a row for each. */
 #ifndef WEFT_DEV_CPU_LOOPS_MATH_LIST_H
 #define WEFT_DEV_CPU_LOOPS_MATH_LIST_H
 

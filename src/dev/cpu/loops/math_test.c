@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "dev/cpu/answer_test.h"
+#include "dev/cpu/loops/math_list.h"
 
 #define N 200003
 
@@ -101,6 +102,34 @@ static void within_ulps(void **state) {
     tensor_release(got);
   }
   tensor_release(x);
+}
+
+/* Every formula is in the table above, and computed in f64, too, by whatever does. */
+static void wide(void **state) {
+  (void)state;
+#define NAME(form, op, of_f64) op_info[OP_##op].name,
+  const char *const formulas[] = {MATH_FORMS(NAME)};
+  for (int i = 0; i < COUNT_OF(formulas); i++) {
+    int k = 0;
+    while (k < COUNT_OF(functions) && strcmp(functions[k].op, formulas[i]) != 0) k++;
+    if (k == COUNT_OF(functions)) fail_msg("%s has no row in `functions`", formulas[i]);
+    bool chlo = functions[k].op[0] == 'c';
+    char *text = xasprintf("func.func @main(%%a: tensor<64xf64>) -> tensor<64xf64> {\n"
+                           "%%0 = %s %%a : tensor<64xf64>%s\nreturn %%0 : tensor<64xf64>\n}",
+                           functions[k].op, chlo ? " -> tensor<64xf64>" : "");
+    Tensor *x = tensor_make(DT_F64, 1, (int64_t[]){64});
+    double *in = x->data;
+    for (int j = 0; j < 64; j++) in[j] = (j + 0.5) / 65;
+    Tensor *got = answer_of(text, x);
+    for (int j = 0; j < 64; j++) {
+      double want = functions[k].want(in[j]), out = ((double *)got->data)[j];
+      if (!(fabs(out - want) <= 1e-13 * fabs(want)))
+        fail_msg("%s(%.17g) of f64 is %.17g, not %.17g", formulas[i], in[j], out, want);
+    }
+    tensor_release(x);
+    tensor_release(got);
+    free(text);
+  }
 }
 
 /* All special values with each other, then any numbers. */
@@ -324,8 +353,8 @@ static void known_numbers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(within_ulps),     cmocka_unit_test(powers),
-      cmocka_unit_test(quotients),       cmocka_unit_test(angles),
-      cmocka_unit_test(f64_within_ulps), cmocka_unit_test(known_numbers)};
+      cmocka_unit_test(within_ulps),  cmocka_unit_test(wide),   cmocka_unit_test(powers),
+      cmocka_unit_test(quotients),    cmocka_unit_test(angles), cmocka_unit_test(f64_within_ulps),
+      cmocka_unit_test(known_numbers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

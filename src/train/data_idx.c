@@ -100,7 +100,7 @@ Err *data_open_idx(const char *name, const char *dir, Data **out) {
   if (!found) TRY(find_dir(name, &found));
   uint8_t *raw[4] = {0};
   int rank[4];
-  int64_t dims[4][4], shape[3];
+  int64_t dims[4][4] = {{0}}, shape[3];
   Err *e = NULL;
   for (int i = 0; i < 4 && !e; i++) {
     char *path = find_file(found, stems[i]);
@@ -115,7 +115,8 @@ Err *data_open_idx(const char *name, const char *dir, Data **out) {
   if (!e && (dims[0][1] != dims[2][1] || dims[0][2] != dims[2][2] || rank[0] != rank[2] ||
              (rank[0] == 4 && dims[0][3] != dims[2][3])))
     e = err_new(ERR_DATA_LOSS, "training and test images in '%s' differ in size", found);
-  if (!e && (!dims[0][0] || !dims[2][0] || !dims[0][1] || !dims[0][2]))
+  bool empty = !dims[0][0] || !dims[2][0] || !dims[0][1] || !dims[0][2];
+  if (!e && (empty || (rank[0] == 4 && !dims[0][3])))
     e = err_new(ERR_DATA_LOSS, "'%s' has no images for training or for testing", found);
   if (!e) {
     int64_t classes = 0;

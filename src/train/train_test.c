@@ -202,6 +202,17 @@ static void data_errors(void **state) {
   e = data_open(spec, NULL, &d);
   assert_int_equal(e->code, ERR_DATA_LOSS);
   err_free(e);
+  static const char *const stems[] = {"train-images-idx3-ubyte", "t10k-images-idx3-ubyte",
+                                      "train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte"};
+  for (int i = 0; i < 4; i++) { /* one picture of 2 x 2 places without a channel, and its label */
+    path = in_folder(stems[i]);
+    if (i < 2) ok(file_write(path, "\0\0\x08\x04\0\0\0\1\0\0\0\2\0\0\0\2\0\0\0", 20));
+    else ok(file_write(path, "\0\0\x08\x01\0\0\0\1\0", 9));
+    free(path);
+  }
+  e = data_open(spec, NULL, &d);
+  assert_int_equal(e->code, ERR_DATA_LOSS);
+  err_free(e);
   free(spec);
 }
 

@@ -364,11 +364,13 @@ def gate(weft, folder, write):
 def worst(weft, folder, chip="tpu-v5e", only=None, most=20):
     """Rows by how far off they are; the next thing to ask: WEFT_DUMP=why,kernels weft estimate PROGRAM --chip CHIP."""
     rows = []
+    chip = chip if chip in CHIPS else f"tpu-{chip}"
     for name, s in sets().items():
         if s["kind"] != "first" and only in (None, name):
             rows += [(name, r) for r in csv.DictReader(open(DATA / "oracle" / s["file"])) if r["chip"] == chip]
     if not rows:
-        sys.exit(f"accuracy: no set that may be looked at has rows of {chip}: tests/sim/sets.toml has the sets")
+        sys.exit(f"accuracy: no rows of chip {chip}{f' in set {only}' if only else ''}; chips: {' '.join(CHIPS)}; sets: "
+                 + " ".join(n for n, s in sets().items() if s["kind"] != "first") + " (others nobody may look at)")
     path = {r["program"]: str(folder / (r["program"] + ".mlir")) for _, r in rows}
     done = estimates(weft, sorted({(p, chip) for p in path.values()}))
     for what, key, column in (("cycles", "cycles", "est_cycles"), ("peak bytes", "peak_bytes", "peak_bytes")):
@@ -381,6 +383,8 @@ def worst(weft, folder, chip="tpu-v5e", only=None, most=20):
 
 def main():
     args = [a for a in sys.argv[1:] if not a.startswith("--")]
+    if set(sys.argv[1:]) - set(args) - {"--worst", "--gate", "--write"}:
+        sys.exit(__doc__)
     build = pathlib.Path(args[0] if args else "build")
     weft = str((build / "weft").resolve())
     folder = build / "accuracy"

@@ -133,10 +133,10 @@ static Err *settings_there(Move *m) {
   c->opt.warmup_steps = round(c->opt.warmup_steps / times);
   if (c->opt.total_steps > 0) c->opt.total_steps = round(c->opt.total_steps / times);
   if (c->steps) c->steps = (int64_t)ceil((double)c->steps / times);
-  bool tensor_f32 = m->to.ref.chip->kind == CHIP_TPU; /* their products are bf16 anyway */
-  bool bf16 = tensor_f32 || chip_fact(m->to.ref.chip, "peak_bf16");
+  bool tpu = m->to.ref.chip->kind == CHIP_TPU; /* whose products of f32 are of bf16 anyway */
+  bool bf16 = tpu || chip_fact(m->to.ref.chip, "peak_bf16");
   bool f16 = chip_fact(m->to.ref.chip, "peak_fp16");
-  if (c->compute != DT_F32 || tensor_f32) c->compute = bf16 ? DT_BF16 : f16 ? DT_F16 : DT_F32;
+  if (c->compute != DT_F32 || tpu) c->compute = bf16 ? DT_BF16 : f16 ? DT_F16 : DT_F32;
   return NULL;
 }
 

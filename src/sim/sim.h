@@ -224,7 +224,7 @@ double sim_array_bytes(const Chip *chip, const Type *t);
 /* ---- single kernels, from shapes alone ------------------------------------------------------- */
 
 /* Seconds of `batch` products C[m,n] = A[m,k] B[k,n] in one kernel: operands of type dt and a result of
- * 16 bits in device memory, f32 sums. The same law as for kernels of programs; any thread. */
+ * 16 bits in device memory, f32 sums. The same model as for kernels of programs; any thread. */
 double sim_product_s(const Chip *chip, DType dt, double batch, double m, double n, double k);
 /* Of a kernel that does little more than move so many bytes from and to device memory. */
 double sim_pass_s(const Chip *chip, double bytes);

@@ -224,15 +224,11 @@ static void own_value(Writer *w, const AttrSpec *s, const Attr *a) {
   tw_attr(w, a);
 }
 
-static int64_t int_of(const Op *op, const char *name, int64_t dflt) {
-  return op_int(op, name, dflt);
-}
-
 static void conv_side(Buf *b, const Op *op, const char *first, const char *second,
                       const char *spatial, const char *letters) {
   const int64_t *v;
   int n = op_ints(op, spatial, &v);
-  int64_t f = int_of(op, first, -1), s = int_of(op, second, -1);
+  int64_t f = op_int(op, first, -1), s = op_int(op, second, -1);
   buf_byte(b, '[');
   for (int64_t i = 0; i < n + 2; i++) {
     if (i) buf_cstr(b, ", ");
@@ -264,15 +260,20 @@ typedef struct Struct {
   const char *attr, *type, *fields;
 } Struct;
 
+#define GATHER                                                  \
+  "dimension_numbers", "#stablehlo.gather",                     \
+      "offset_dims collapsed_slice_dims operand_batching_dims " \
+      "start_indices_batching_dims start_index_map index_vector_dim"
+#define CONV                                                                    \
+  "dimension_numbers", "#stablehlo.conv",                                       \
+      "input_batch_dimension input_feature_dimension input_spatial_dimensions " \
+      "kernel_input_feature_dimension kernel_output_feature_dimension "         \
+      "kernel_spatial_dimensions output_batch_dimension "                       \
+      "output_feature_dimension output_spatial_dimensions"
+
 static const Struct structs[] = {
-    {OP_GATHER, "dimension_numbers", "#stablehlo.gather",
-     "offset_dims collapsed_slice_dims operand_batching_dims start_indices_batching_dims "
-     "start_index_map "
-     "index_vector_dim"},
-    {OP_DYNAMIC_GATHER, "dimension_numbers", "#stablehlo.gather",
-     "offset_dims collapsed_slice_dims operand_batching_dims start_indices_batching_dims "
-     "start_index_map "
-     "index_vector_dim"},
+    {OP_GATHER, GATHER},
+    {OP_DYNAMIC_GATHER, GATHER},
     {OP_SCATTER, "scatter_dimension_numbers", "#stablehlo.scatter",
      "update_window_dims inserted_window_dims input_batching_dims scatter_indices_batching_dims "
      "scatter_dims_to_operand_dims index_vector_dim"},
@@ -281,20 +282,9 @@ static const Struct structs[] = {
      "rhs_contracting_dimensions"},
     {OP_DOT_GENERAL, "algorithm", "#stablehlo.dot_algorithm",
      "lhs_precision_type rhs_precision_type accumulation_type lhs_component_count "
-     "rhs_component_count "
-     "num_primitive_operations allow_imprecise_accumulation"},
-    {OP_CONVOLUTION, "dimension_numbers", "#stablehlo.conv",
-     "input_batch_dimension input_feature_dimension input_spatial_dimensions "
-     "kernel_input_feature_dimension "
-     "kernel_output_feature_dimension kernel_spatial_dimensions output_batch_dimension "
-     "output_feature_dimension "
-     "output_spatial_dimensions"},
-    {OP_DYNAMIC_CONV, "dimension_numbers", "#stablehlo.conv",
-     "input_batch_dimension input_feature_dimension input_spatial_dimensions "
-     "kernel_input_feature_dimension "
-     "kernel_output_feature_dimension kernel_spatial_dimensions output_batch_dimension "
-     "output_feature_dimension "
-     "output_spatial_dimensions"},
+     "rhs_component_count num_primitive_operations allow_imprecise_accumulation"},
+    {OP_CONVOLUTION, CONV},
+    {OP_DYNAMIC_CONV, CONV},
 };
 
 static bool in_words(const char *words, Str s) {
@@ -371,7 +361,7 @@ void tw_op_attrs(Writer *w, const Op *op, bool own, bool discardable, const char
   if (id) {
     keep = begin(w, &tmp);
     buf_printf(w->b, "#stablehlo.channel_handle<handle = %lld, type = %lld>", (long long)id->i,
-               (long long)int_of(op, "channel_type", 0));
+               (long long)op_int(op, "channel_type", 0));
     finish(w, keep, out, STR("channel_handle"));
   }
   for (int i = 0; i < op->n_attrs; i++) {

@@ -1,4 +1,4 @@
-/* What a product takes on a GPU, from its shape alone: by the law of products of programs
+/* What a product takes on a GPU, from its shape alone: by the model of products of programs
  * (cost_product.c), operands and result in device memory. */
 #include <math.h>
 

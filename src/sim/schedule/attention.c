@@ -5,7 +5,7 @@
  * For each such score product: everything of the scores' size that follows from it, the statistics
  * of rows, and the products that only meet scores (the gradient of the probabilities) are marked
  * with one number and never stored. Whatever reads them is a product that contracts one side of the
- * scores away, or a sum; those become the results of the kernels (plan_attention). Scores that
+ * scores away, or a sum; those become the results of the kernels (joins_attention). Scores that
  * somebody else needs, as results or as residuals of a loop, leave all as it was. */
 #include <stdlib.h>
 

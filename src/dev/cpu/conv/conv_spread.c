@@ -1,8 +1,7 @@
-/* Gradients of images with few channels (of a network's first layer), or much larger than Y: one
- * product gives for each
- * place of Y what it adds to all channels under its window, [places, channels of Y] x [channels of
- * Y, window x channels of X]; then every place adds its rows to the image ("col2im"). Images are
- * cut into bands of rows; a band computes again the few places that reach into it from outside. */
+/* Gradients of images with few channels (of a network's first layer), or much larger than Y: one product gives for each
+ * place of Y what it adds to all channels under its window, [places, channels of Y] x [channels of Y, window x channels of
+ * X]; then every place adds its rows to the image ("col2im"). Images are cut into bands of rows; a band computes again the
+ * few places that reach into it from outside. */
 #include <cblas.h>
 
 #include "blas/blas.h"
@@ -74,8 +73,8 @@ bool conv_spread_fits(const ConvShape *s) {
   return useful < 0.4 || (s->v[X].dims[1] < 8 && s->v[Y].dims[1] >= 8);
 }
 
-static void place(const Spread *p, const float *from, int64_t at,
-                  float *row) { /* one row of a window, from column `at` on */
+/* Adds one row of a window, from column `at` on. */
+static void add_row(const Spread *p, const float *from, int64_t at, float *row) {
   int64_t c = p->g.channels;
   if (p->g.apart[1] == 1) {
     int64_t first = MAX(0, -at) * c, last = MIN(p->g.columns, p->g.width - at) * c;
@@ -100,7 +99,7 @@ static void add_rows(const Spread *p, const float *products, int64_t r0, int64_t
       if (row < first || row >= last) continue;
       const float *add = products + (r - r0) * p->g.across * all + i * taps;
       for (int64_t c = 0; c < p->g.across; c++)
-        place(p, add + c * all, c * p->g.step[1] - p->g.low[1], x + row * p->g.x_row);
+        add_row(p, add + c * all, c * p->g.step[1] - p->g.low[1], x + row * p->g.x_row);
     }
 }
 

@@ -162,7 +162,8 @@ def check_objects(build, src):
     for c in circles(calls):
         folder = min((f.rsplit("/", 1)[0] for f in c), key=len)
         if len(c) > CIRCLES.get(folder, 0):
-            print(f"{folder}: {len(c)} files call each other in a circle ({CIRCLES.get(folder, 0)} are allowed): {' '.join(sorted(c))}")
+            print(f"{folder}: {len(c)} files call each other in a circle ({CIRCLES.get(folder, 0)} are allowed): {' '.join(sorted(c))}\n"
+                  "  what two of them call goes to a file that calls neither; or the caller hands a function on")
             bad += 1
     return bad
 

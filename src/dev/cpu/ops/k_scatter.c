@@ -68,8 +68,7 @@ static bool accepts(const Op *op) {
     return false;
   OpKind k = body_kind(body);
   DType d = t->dtype;
-  bool is_int = dtype_is_int(d) && dtype_bits(d) >= 8;
-  bool is_float = d == DT_F32 || d == DT_F64 || d == DT_BF16 || d == DT_F16;
+  bool is_int = dtype_is_int(d), is_float = dtype_is_float(d);
   switch (k) {
   case OP_RETURN: return true;
   case OP_ADD:

@@ -724,6 +724,18 @@ static Case cases[] = {
     {"philox_u64", BITS("PHILOX", "2xui64", "4x5003xui64"), "rng_bits", 0, 0, INT64_MAX - 1},
     {"philox_u16", BITS("DEFAULT", "3xui64", "4x503xui16"), "rng_bits", 0, 0, INT64_MAX - 1},
     {"philox_i32", BITS("PHILOX", "2xui64", "0xi32"), "rng_bits", 0, 0, INT64_MAX - 1},
+    {"scatter_add_f8", /* rounded after each */
+     SCATTER("17x7xf8E4M3FN", "33x1xi32", "33x7xf8E4M3FN", "f8E4M3FN", ROWS_,
+             BODY("add", "f8E4M3FN")),
+     "scatter", 0, 0, 0},
+    {"scatter_max_f8",
+     SCATTER("17x7xf8E5M2", "33x1xi32", "33x7xf8E5M2", "f8E5M2", ROWS_, BODY("maximum", "f8E5M2")),
+     "scatter", 0, 0, 0},
+    {"scatter_add_i4", /* wraps around */
+     SCATTER("17x7xi4", "33x1xi32", "33x7xi4", "i4", ROWS_, BODY("add", "i4")), "scatter", 0, 0, 0},
+    {"scatter_mul_ui2",
+     SCATTER("17x7xui2", "33x1xi32", "33x7xui2", "ui2", ROWS_, BODY("multiply", "ui2")), "scatter",
+     0, 0, 0},
 };
 
 /* clang-format on */

@@ -50,6 +50,33 @@
   default: return;                                 \
   }
 
+static void combine_f64(OpKind kind, double *dst, const double *src) {
+  enum { n = 1 };
+  FLOATS(double)
+}
+
+static void combine_i64(OpKind kind, int64_t *dst, const int64_t *src) {
+  enum { n = 1 };
+  INTS(int64_t)
+}
+
+/* Types that nobody is in a hurry with, one by one: the smaller floats, and integers of less than a byte, which lie in
+ * one each and wrap around. */
+static void combine_small(OpKind kind, DType t, char *dst, const char *src, int64_t n) {
+  if (dtype_is_float(t))
+    for (int64_t i = 0; i < n; i++) {
+      double d[1] = {elem_get_f64(t, dst + i)}, s[1] = {elem_get_f64(t, src + i)};
+      combine_f64(kind, d, s);
+      elem_set_f64(t, dst + i, d[0]);
+    }
+  else
+    for (int64_t i = 0; i < n; i++) {
+      int64_t d[1] = {elem_get_i64(t, dst + i)}, s[1] = {elem_get_i64(t, src + i)};
+      combine_i64(kind, d, s);
+      elem_set_i64(t, dst + i, d[0]);
+    }
+}
+
 void scatter_combine(OpKind kind, DType t, char *dst, const char *src, int64_t n) {
   if (kind == OP_RETURN) {
     memcpy(dst, src, (size_t)(n * dtype_bytes(t)));
@@ -72,7 +99,9 @@ void scatter_combine(OpKind kind, DType t, char *dst, const char *src, int64_t n
   case DT_U16: INTS(uint16_t)
   case DT_U32: INTS(uint32_t)
   case DT_U64: INTS(uint64_t)
-  default: break;
+  case DT_BF16:
+  case DT_F16: break;
+  default: combine_small(kind, t, dst, src, n); return;
   }
   /* bf16, f16: rounded after each */
   for (int64_t at = 0; at < n; at += 64) {

@@ -68,7 +68,7 @@ static const double *windows(const Im2col *c, int64_t place, int64_t places, int
                              int64_t n, double *room, int64_t *pitch) {
   *pitch = c->straight ? c->w->steps[2] : n;
   if (c->straight) return (const double *)(const void *)c->from + place * *pitch + element;
-  im2col_gather(c, place, places, element, n, room, n * 8);
+  im2col_gather(c, place, places, element, n, (char *)room, n * 8);
   return room;
 }
 

@@ -45,73 +45,23 @@ VECTOR int V_FINITE(V x) {
   return _mm256_movemask_ps(_mm256_cmp_ps(V_SUB(x, x), V_ZERO(), _CMP_NEQ_UQ)) == 0;
 }
 
-/* ---- products ---- */
-
+#define V_FMA(sum, x, y) (sum) = _mm256_fmadd_ps(x, y, sum)
 #define ROWS 6
+#define PANELS 1
+#define TERMS _Pragma("GCC unroll 4")
+#include "dev/cpu/conv/winograd_tile.h"
 
-TARGET static void multiply_part(const float *tiles, int64_t panel_step, int64_t panels,
-                                 const float *kernel, float *to, bool add) {
-  __m256 sum[ROWS][2];
-#pragma GCC unroll 6
-  for (int i = 0; i < ROWS; i++) sum[i][0] = sum[i][1] = _mm256_setzero_ps();
-  for (int64_t p = 0; p < panels; p++, tiles += panel_step)
-#pragma GCC unroll 4
-    for (int c = 0; c < PANEL; c++, kernel += PANEL) {
-      __m256 k0 = _mm256_load_ps(kernel), k1 = _mm256_load_ps(kernel + 8);
-#pragma GCC unroll 6
-      for (int i = 0; i < ROWS; i++) {
-        __m256 x = _mm256_broadcast_ss(tiles + i * PANEL + c);
-        sum[i][0] = _mm256_fmadd_ps(x, k0, sum[i][0]);
-        sum[i][1] = _mm256_fmadd_ps(x, k1, sum[i][1]);
-      }
-    }
-#pragma GCC unroll 6
-  for (int i = 0; i < ROWS; i++, to += PANEL) {
-    _mm256_store_ps(to, add ? V_ADD(sum[i][0], _mm256_load_ps(to)) : sum[i][0]);
-    _mm256_store_ps(to + 8, add ? V_ADD(sum[i][1], _mm256_load_ps(to + 8)) : sum[i][1]);
-  }
-}
-
-static void multiply(const float *tiles, int64_t panel_step, int64_t panels, const float *kernel,
-                     int64_t kernel_step, float *to, int64_t to_step, int64_t many) {
-  for (int64_t q = 0; q < many; q++, kernel += kernel_step, to += to_step)
-    for (int64_t p = 0; p < panels; p += WINO_SUM)
-      multiply_part(tiles + p * panel_step, panel_step, WINO_PART(panels - p),
-                    kernel + p * PANEL * PANEL, to, p > 0);
-}
-
-#define OUTER(name, n)                                                                       \
-  TARGET static void name(const float *a, const float *b, int64_t tiles, float *to,          \
-                          int64_t to_step, int add) {                                        \
-    __m256 sum[n][2];                                                                        \
-    _Pragma("GCC unroll 6") for (int i = 0; i < n; i++) sum[i][0] = sum[i][1] =              \
-        _mm256_setzero_ps();                                                                 \
-    for (int64_t t = 0; t < tiles; t++, a += PANEL, b += PANEL) {                            \
-      __m256 k0 = _mm256_load_ps(b), k1 = _mm256_load_ps(b + 8);                             \
-      _Pragma("GCC unroll 6") for (int i = 0; i < n; i++) {                                  \
-        __m256 x = _mm256_broadcast_ss(a + i);                                               \
-        sum[i][0] = _mm256_fmadd_ps(x, k0, sum[i][0]);                                       \
-        sum[i][1] = _mm256_fmadd_ps(x, k1, sum[i][1]);                                       \
-      }                                                                                      \
-    }                                                                                        \
-    _Pragma("GCC unroll 6") for (int i = 0; i < n; i++) {                                    \
-      float *row = to + i * to_step;                                                         \
-      _mm256_store_ps(row, add ? V_ADD(sum[i][0], _mm256_load_ps(row)) : sum[i][0]);         \
-      _mm256_store_ps(row + 8, add ? V_ADD(sum[i][1], _mm256_load_ps(row + 8)) : sum[i][1]); \
-    }                                                                                        \
-  }
-OUTER(outer_6, 6)
-OUTER(outer_5, 5)
+OUTER(6, 1)
+OUTER(5, 1)
 
 static void outer(const float *a, const float *b, int64_t b_step, int64_t many, int64_t tiles,
                   float *to, int64_t to_step, int add) {
   for (int64_t q = 0; q < many; q++, b += b_step, to += PANEL) {
-    outer_6(a, b, tiles, to, to_step, add);
-    outer_5(a + 6, b, tiles, to + 6 * to_step, to_step, add);
-    outer_5(a + 11, b, tiles, to + 11 * to_step, to_step, add);
+    outer_6x1(a, b, b_step, tiles, to, to_step, add);
+    outer_5x1(a + 6, b, b_step, tiles, to + 6 * to_step, to_step, add);
+    outer_5x1(a + 11, b, b_step, tiles, to + 11 * to_step, to_step, add);
   }
 }
 
-#include "dev/cpu/conv/winograd_tile.h"
 const WinoSimd wino_avx2[2][2] = WINO_ALL;
 #endif

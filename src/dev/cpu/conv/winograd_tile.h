@@ -1,5 +1,6 @@
-/* Winograd's transforms for one width of vectors: included by winograd_avx*.c, which define a vector V
- * of V_LANES floats, what is done with it (V_ADD ...), and TARGET.
+/* Winograd's transforms and products for one width of vectors: included by winograd_avx*.c, which define a vector V
+ * of V_LANES floats, what is done with it (V_ADD ...), TARGET, and of how many ROWS and PANELS the sums of a product fit
+ * the registers.
  *
  * F(4x4, 3x3) has the points 0, 1, -1, 1/2, -2, infinity, F(4x4, 2x2) those without -2. With d, g
  * and m the elements of a column:
@@ -215,6 +216,93 @@ STEPS(3, TILE, 3, 6, result_4)
 STEPS(2, TILE, 2, 5, result_5)
 STEPS(3_flat, LINE, 3, 6, result_4)
 STEPS(2_flat, LINE, 2, 5, result_5)
+
+/* ---- products ---- */
+
+#define VECTORS (PANEL / V_LANES)
+
+/* `panels` of results at a time: with one vector for each element of a tile loads would be the limit. */
+INLINE void multiply_part(int n, const float *tiles, int64_t panel_step, int64_t panels,
+                          const float *kernel, int64_t kernel_step, float *to, int64_t to_step,
+                          bool add) {
+  V sum[ROWS][PANELS * VECTORS];
+#define EACH_SUM(i, q)                                    \
+  _Pragma("GCC unroll 12") for (int i = 0; i < ROWS; i++) \
+      _Pragma("GCC unroll 4") for (int q = 0; q < n * VECTORS; q++)
+  EACH_SUM(i, q) sum[i][q] = V_ZERO();
+  for (int64_t p = 0; p < panels; p++, tiles += panel_step)
+    TERMS for (int c = 0; c < PANEL; c++, kernel += PANEL) {
+      V k[PANELS * VECTORS];
+#pragma GCC unroll 4
+      for (int q = 0; q < n * VECTORS; q++)
+        k[q] = V_LOAD(kernel + q / VECTORS * kernel_step + q % VECTORS * V_LANES);
+#pragma GCC unroll 12
+      for (int i = 0; i < ROWS; i++) {
+        V x = V_SET(tiles[i * PANEL + c]);
+#pragma GCC unroll 4
+        for (int q = 0; q < n * VECTORS; q++) V_FMA(sum[i][q], x, k[q]);
+      }
+    }
+  EACH_SUM(i, q) {
+    float *row = to + q / VECTORS * to_step + i * PANEL + q % VECTORS * V_LANES;
+    V_STORE(row, add ? V_ADD(sum[i][q], V_LOAD(row)) : sum[i][q]);
+  }
+#undef EACH_SUM
+}
+
+#define MULTIPLY(n)                                                                       \
+  TARGET static void multiply_##n(const float *tiles, int64_t panel_step, int64_t panels, \
+                                  const float *kernel, int64_t kernel_step, float *to,    \
+                                  int64_t to_step, bool add) {                            \
+    multiply_part(n, tiles, panel_step, panels, kernel, kernel_step, to, to_step, add);   \
+  }
+MULTIPLY(1)
+#if PANELS > 1
+MULTIPLY(2)
+#else
+#define multiply_2 multiply_1
+#endif
+
+static void multiply(const float *tiles, int64_t panel_step, int64_t panels, const float *kernel,
+                     int64_t kernel_step, float *to, int64_t to_step, int64_t many) {
+  for (int64_t q = 0; q < many; q += PANELS, kernel += PANELS * kernel_step, to += PANELS * to_step)
+    for (int64_t p = 0; p < panels; p += WINO_SUM)
+      (q + 2 <= many ? multiply_2 : multiply_1)(tiles + p * panel_step, panel_step,
+                                                WINO_PART(panels - p), kernel + p * PANEL * PANEL,
+                                                kernel_step, to, to_step, p > 0);
+}
+
+INLINE void outer_part(int rows, int n, const float *a, const float *b, int64_t b_step,
+                       int64_t tiles, float *to, int64_t to_step, int add) {
+  V sum[8][3 * VECTORS];
+#define EACH_SUM(i, q)                                   \
+  _Pragma("GCC unroll 8") for (int i = 0; i < rows; i++) \
+      _Pragma("GCC unroll 6") for (int q = 0; q < n * VECTORS; q++)
+  EACH_SUM(i, q) sum[i][q] = V_ZERO();
+  for (int64_t t = 0; t < tiles; t++, a += PANEL, b += PANEL) {
+    V k[3 * VECTORS];
+#pragma GCC unroll 6
+    for (int q = 0; q < n * VECTORS; q++)
+      k[q] = V_LOAD(b + q / VECTORS * b_step + q % VECTORS * V_LANES);
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+      V x = V_SET(a[i]);
+#pragma GCC unroll 6
+      for (int q = 0; q < n * VECTORS; q++) V_FMA(sum[i][q], x, k[q]);
+    }
+  }
+  EACH_SUM(i, q) {
+    float *row = to + i * to_step + q * V_LANES;
+    V_STORE(row, add ? V_ADD(sum[i][q], V_LOAD(row)) : sum[i][q]);
+  }
+#undef EACH_SUM
+}
+
+#define OUTER(rows, n)                                                                        \
+  TARGET static void outer_##rows##x##n(const float *a, const float *b, int64_t b_step,       \
+                                        int64_t tiles, float *to, int64_t to_step, int add) { \
+    outer_part(rows, n, a, b, b_step, tiles, to, to_step, add);                               \
+  }
 
 #define ALL(suffix, in, places, flat)                                                     \
   {                                                                                       \

@@ -91,6 +91,51 @@ static bool no(Why *w, const char *fmt, ...) {
   return false;
 }
 
+/* Cells that must be numbers: the first that is none is named. */
+static bool numbers_told(const Table *t, Why *why) {
+  static const char *const columns[] = {"chips",
+                                        "gpus_per_node",
+                                        "fast_domain",
+                                        "slices",
+                                        "devices_per_chip",
+                                        "layers",
+                                        "dense_layers",
+                                        "hidden",
+                                        "ffn",
+                                        "heads",
+                                        "kv_heads",
+                                        "head_dim",
+                                        "vocab",
+                                        "experts",
+                                        "experts_active",
+                                        "expert_ffn",
+                                        "shared_expert_ffn",
+                                        "mtp_layers",
+                                        "seq",
+                                        "gbs",
+                                        "ga",
+                                        "dp",
+                                        "tp",
+                                        "pp",
+                                        "vpp",
+                                        "cp",
+                                        "ep",
+                                        "etp",
+                                        "fsdp",
+                                        "mbs"};
+  if (t->row.n > t->head.n)
+    return no(why, "%d cells in a row under %d columns", t->row.n, t->head.n);
+  for (int i = 0; i < COUNT_OF(columns); i++) {
+    const char *cell = text(t, columns[i]);
+    char *end;
+    double v = strtod(cell, &end);
+    bool part = !strcmp(columns[i], "mbs"); /* half a sequence where context ways share it */
+    if (*cell && (*end || !(v >= 0 && v < 1e12) || (!part && v != floor(v))))
+      return no(why, "%s is no %snumber: '%s'", columns[i], part ? "" : "whole ", cell);
+  }
+  return true;
+}
+
 /* Hybrids: how many layers there are of each kind. */
 static bool hybrid(const char *attention, const char *extra, PlanModel *m, Why *why) {
   struct {
@@ -132,7 +177,17 @@ static bool attention_of(const Table *t, PlanModel *m, Why *why) {
   return true;
 }
 
+static bool model_by_name(const Table *t, PlanModel *m, Why *why) {
+  const char *name = text(t, "model");
+  if (!*name) return no(why, "neither a model's name nor its shape is told");
+  Err *e = plan_model(name, m);
+  if (e) no(why, "neither layers nor hidden is told, and %s", e->msg);
+  err_free(e);
+  return !*why->text;
+}
+
 static bool model_of(const Table *t, PlanModel *m, Why *why) {
+  if (!*text(t, "layers") && !*text(t, "hidden")) return model_by_name(t, m, why);
   *m = (PlanModel){.layers = whole(t, "layers", 0),
                    .hidden = number(t, "hidden"),
                    .vocab = number(t, "vocab"),
@@ -153,7 +208,12 @@ static bool model_of(const Table *t, PlanModel *m, Why *why) {
   if (says(t, "family", "vision") || says(t, "model_extra", "diffusion"))
     return no(why, "not a language model: %s", m->name);
   if (m->layers < 1 || m->hidden <= 0 || m->heads < 1 || m->head_dim <= 0 || m->vocab <= 0)
-    return no(why, "the model's shape is not told in full");
+    return no(why, "the model's shape is not told in full: %s is missing",
+              m->layers < 1      ? "layers"
+              : m->hidden <= 0   ? "hidden"
+              : m->heads < 1     ? "heads"
+              : m->head_dim <= 0 ? "head_dim"
+                                 : "vocab");
   if (m->experts > 0 && m->expert_ffn <= 0) return no(why, "the experts' size is not told");
   if (m->experts == 0 && m->ffn <= 0) return no(why, "ffn is not told");
   if (says(t, "note", "masked tokens only")) m->masked = 0.15;
@@ -241,6 +301,24 @@ static void recompute_of(const Table *t, const PlanModel *m, PlanLayout *l) {
   }
 }
 
+static bool words_known(const Table *t, Why *why) {
+  static const struct {
+    const char *column, *words[12];
+  } known[] = {
+      {"precision",
+       {"bf16", "bfloat16", "fp16", "float16", "f16", "mixed", "fp8", "fp4", "int8", "tf32"}},
+      {"zero", {"none", "zero-0", "zero-1", "zero-2", "zero-3", "fsdp", "hsdp", "ddp"}},
+      {"recompute", {"none", "full", "selective"}},
+      {"optimizer", {"adam", "adafactor", "lamb", "sgd"}}};
+  for (int i = 0; i < COUNT_OF(known); i++) {
+    const char *s = text(t, known[i].column);
+    bool found = !*s;
+    for (int k = 0; known[i].words[k]; k++) found |= has(s, known[i].words[k]);
+    if (!found) return no(why, "%s '%s' is not known: docs/plan.md", known[i].column, s);
+  }
+  return true;
+}
+
 static PlanFormat format_of(const char *s) {
   if (has(s, "nvfp4")) return PLAN_NVFP4;
   if (has(s, "mxfp8")) return PLAN_MXFP8;
@@ -250,7 +328,8 @@ static PlanFormat format_of(const char *s) {
   if (has(s, "fp8")) return PLAN_FP8;
   if (has(s, "int8")) return PLAN_INT8;
   if (has(s, "tf32")) return PLAN_TF32;
-  if (has(s, "fp16") || has(s, "mixed")) return PLAN_FP16;
+  if (has(s, "fp16") || has(s, "mixed") || !strcmp(s, "f16") || !strcmp(s, "float16"))
+    return PLAN_FP16;
   return PLAN_BF16;
 }
 
@@ -270,17 +349,18 @@ static bool layout_of(const Table *t, const PlanModel *m, const Chip *chip, Plan
                     .fsdp = whole(t, "fsdp", 0),
                     .format = format_of(text(t, "precision"))};
   if (chips < 1) return no(why, "chips is not told");
-  if (l->seq < 1 || l->gbs < 1) return no(why, "seq and gbs are not told");
+  if (l->seq < 1) l->seq = plan_usual_seq(m);
+  if (l->gbs < 1) return no(why, "gbs is not told");
   l->dp = whole(t, "dp", MAX(1, l->devices / (l->tp * l->pp * l->cp)));
   if (l->mbs <= 0) l->mbs = whole(t, "ga", 0) ? l->gbs / l->dp / whole(t, "ga", 1) : 1;
   if (l->mbs * l->dp > l->gbs) l->mbs = l->gbs / l->dp;
   if (l->mbs < 1 && l->cp > 1) l->mbs = 1; /* counted a device: context ways share a sequence */
   const char *zero = text(t, "zero");
-  l->zero = has(zero, "zero-3") || has(zero, "hsdp") ? PLAN_ZERO_3
-            : has(zero, "zero-2 like")               ? PLAN_ZERO_3
-            : has(zero, "zero-2")                    ? PLAN_ZERO_2
-            : has(zero, "zero-1")                    ? PLAN_ZERO_1
-                                                     : PLAN_ZERO_NONE;
+  l->zero = has(zero, "zero-3") || has(zero, "fsdp") || has(zero, "hsdp") ? PLAN_ZERO_3
+            : has(zero, "zero-2 like")                                    ? PLAN_ZERO_3
+            : has(zero, "zero-2")                                         ? PLAN_ZERO_2
+            : has(zero, "zero-1")                                         ? PLAN_ZERO_1
+                                                                          : PLAN_ZERO_NONE;
   l->keep_gathered = has(zero, "kept gathered") || says(t, "note", "weights kept gathered");
   if (l->pp > 1 && l->zero == PLAN_ZERO_3)
     l->keep_gathered = true; /* else each microbatch gathers */
@@ -358,7 +438,7 @@ static PlanMachineOpts machine_of(const Table *t) {
 
 static bool job_of(const Table *t, const Chip *chip, PlanModel *m, PlanJob *j, Why *why) {
   *j = (PlanJob){.model = m};
-  if (!model_of(t, m, why)) return false;
+  if (!numbers_told(t, why) || !words_known(t, why) || !model_of(t, m, why)) return false;
   if (!layout_of(t, m, chip, &j->layout, why)) return false;
   software_of(t, chip, &j->layout, &j->software);
   const char *o = text(t, "optimizer");
@@ -453,10 +533,11 @@ static void one_row(const Table *t, Knowns *known, Buf *out) {
 Err *plan_runs(const char *path, Buf *out) {
   Buf file = {0};
   TRY(file_read(path, &file));
-  static const char *const needed[] = {"id", "chip", "chips", "layers", "hidden", "seq", "gbs"};
+  static const char *const needed[] = {"id", "chip", "chips"};
   Table *t = xcalloc(1, sizeof *t);
   Knowns known = {0};
   char *at = file.p ? file.p : "";
+  if (!strncmp(at, "\xef\xbb\xbf", 3)) at += 3; /* spreadsheets write a mark first */
   Err *e = NULL;
   if (!next_row(&at, &t->head)) e = err_new(ERR_INVALID, "%s is empty", path);
   for (int i = 0; i < COUNT_OF(needed) && !e; i++) {

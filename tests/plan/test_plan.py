@@ -69,6 +69,14 @@ def test_rows_that_cannot_be_answered(tmp_path):
     assert p.returncode == 0
     a, b = map(json.loads, p.stdout.splitlines())
     assert "unsupported" in a and "no chip is called 'H1000'" in b["unsupported"]
+    f.write_text("\ufeffid,chip,chips,model,gbs,precision,zero,tp\n" + "\n".join([
+        "name,H100,8,llama3-8b,64,fp8,fsdp,", "half,H100,8.5,llama3-8b,64,,,", "less,H100,-8,llama3-8b,64,,,", "word,H100,8,llama3-8b,many,,,",
+        "bits,H100,8,llama3-8b,64,bf17,,", "zero,H100,8,llama3-8b,64,,zero-9,", "none,H100,8,llama9,64,,,", "more,H100,8,llama3-8b,64,,,1,2"]))
+    rows = {r["id"]: r for r in map(json.loads, weft("plan", "--runs", f).stdout.splitlines())}
+    assert rows.pop("name")["step_time_s"] > 0, "the shape is taken from the model's name, as docs/plan.md says"
+    said = {"half": "chips is no whole number: '8.5'", "less": "'-8'", "word": "gbs is no whole number: 'many'", "bits": "precision 'bf17'",
+            "zero": "zero 'zero-9'", "none": "no model is called 'llama9'", "more": "9 cells in a row under 8 columns"}
+    assert rows.keys() == said.keys() and all(said[i] in rows[i]["unsupported"] for i in said), rows
     f.write_text("id,chip\n")
     assert "the column 'chips' is missing" in refused("--runs", f)
 

@@ -9,9 +9,10 @@
 static const char usage[] =
     "usage: weft generate RUN --prompt TEXT [options]\n"
     "\n"
-    "RUN is a run folder of `weft train --out` of gpt2, llama or lstm, or a checkpoint in one. "
-    "Goes on\n"
-    "from the prompt, token by token, with what it needs of the tokens before kept on the device.\n"
+    "RUN is a run folder of `weft train --out` of gpt2, llama, moe, lstm or gru, or a checkpoint "
+    "in one.\n"
+    "Goes on from the prompt, token by token, with what it needs of the tokens before kept on the\n"
+    "device.\n"
     "When the length that the network was trained with is full, it goes on from the last half.\n"
     "\n"
     "  --prompt TEXT      where it begins; - is standard input\n"

@@ -15,7 +15,7 @@ static const char usage[] =
     "\n"
     "RUN is a run folder of `weft train --out`, or a checkpoint in one. INPUT is a PNG, a JPEG, "
     "a\n"
-    "folder of them, or an .npy file of bytes ((H, W), (H, W, C) or (n, H, W, C)); pictures of "
+    "folder of them (or of folders), or an .npy file of bytes ((H, W), (H, W, C) or (n, H, W, C)); pictures of "
     "another size are cut to "
     "the\n"
     "network's shape from their middle and resized. For networks of text INPUT is a text, or a "
@@ -228,21 +228,33 @@ static Err *add_input(Predict *p, const char *input) {
   return is_text(p) && !is_array(input) ? add_text(p, input) : add_file(p, input);
 }
 
-/* The pictures in a folder, by name. */
-static Err *add_folder(Predict *p, const char *folder) {
+static bool is_folder(const char *path) {
+  struct stat s;
+  return !stat(path, &s) && S_ISDIR(s.st_mode);
+}
+
+/* The pictures in a folder, by name, then those of the folders in it, one for each class. */
+static Err *add_pictures(Predict *p, const char *folder, int deep, int *found) {
   struct dirent **list = NULL;
-  int n = scandir(folder, &list, NULL, alphasort), found = 0;
+  int n = scandir(folder, &list, NULL, alphasort);
   Err *e = n < 0 ? err_errno("cannot read '%s'", folder) : NULL;
-  for (int i = 0; i < n; i++) {
-    char *path = xasprintf("%s/%s", folder, list[i]->d_name);
-    bool one = !e && picture_named(path);
-    if (one) e = add_file(p, path);
-    found += one;
-    free(path);
-    free(list[i]);
-  }
+  for (int inside = 0; inside <= deep; inside++)
+    for (int i = 0; i < n && !e; i++) {
+      char *path = xasprintf("%s/%s", folder, list[i]->d_name);
+      bool within = list[i]->d_name[0] != '.' && is_folder(path);
+      if (inside && within) e = add_pictures(p, path, 0, found);
+      else if (!inside && !within && picture_named(path)) e = add_file(p, path), ++*found;
+      free(path);
+    }
+  for (int i = 0; i < n; i++) free(list[i]);
   free(list);
-  if (e || found) return e;
+  return e;
+}
+
+static Err *add_folder(Predict *p, const char *folder) {
+  int found = 0;
+  TRY(add_pictures(p, folder, 1, &found));
+  if (found) return NULL;
   return err_hint(err_new(ERR_INVALID, "'%s' holds no pictures", folder), "*.png, *.jpg, *.jpeg");
 }
 

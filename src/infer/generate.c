@@ -151,7 +151,7 @@ Err *infer_generate(Infer *i, const IdVec *prompt, const GenerateOpts *o, Genera
   *out = (Generated){0};
   if (!i->model->generates)
     return err_hint(err_new(ERR_UNIMPLEMENTED, "model '%s' makes no text", c->model),
-                    "gpt2, llama and lstm do");
+                    "gpt2, llama, moe, lstm and gru do");
   if (!prompt->n) return err_new(ERR_INVALID, "the prompt is empty");
   for (int k = 0; k < prompt->n; k++) *vec_push(&w.ids) = prompt->v[k];
   if (prompt->n > w.context) { /* the network never saw longer ones */

@@ -55,6 +55,8 @@ def test_folder(folder, tmp_path):
     assert result["settings"]["image_size"] == 24 and result["settings"]["augment"] is False
     r = weft("predict", tmp_path / "run", folder / "test/cat/1.png", "--top", 1, "--measure", 0)
     assert r.returncode == 0 and '"cat"' in r.stdout, r.stdout + r.stderr
+    r = weft("predict", tmp_path / "run", folder / "test", "--top", 1, "--measure", 0, "--json")
+    assert r.returncode == 0 and len(json.loads(r.stdout)["answers"]) == 30, "folders of classes too: " + r.stderr
     r = weft("eval", tmp_path / "run", "--json")
     assert r.returncode == 0 and json.loads(r.stdout)["accuracy"] == pytest.approx(result["test_accuracy"]), r.stderr
 

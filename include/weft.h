@@ -69,7 +69,7 @@ WeftError *weft_client_open(const char *plugin, const char *device, WeftClient *
 void weft_client_close(WeftClient *c); /* NULL is fine */
 const char *weft_client_platform(const WeftClient *c);
 int weft_client_device_count(const WeftClient *c);
-const char *weft_client_device_kind(const WeftClient *c, int device);
+const char *weft_client_device_kind(const WeftClient *c, int device); /* "": there is none */
 
 /* Compiles StableHLO, text or portable bytecode; n is its size in bytes. A program that says so
  * (mhlo.num_replicas x mhlo.num_partitions) runs on several devices: process p on device p.

@@ -42,8 +42,11 @@ API WeftError *weft_client_open(const char *plugin, const char *device, WeftClie
 API void weft_client_close(WeftClient *c) { client_close(CLIENT(c)); }
 API const char *weft_client_platform(const WeftClient *c) { return client_platform(CLIENT(c)); }
 API int weft_client_device_count(const WeftClient *c) { return client_device_count(CLIENT(c)); }
+static bool has_device(const WeftClient *c, int i) {
+  return i >= 0 && i < client_device_count(CLIENT(c));
+}
 API const char *weft_client_device_kind(const WeftClient *c, int i) {
-  return client_device_kind(CLIENT(c), i);
+  return has_device(c, i) ? client_device_kind(CLIENT(c), i) : "";
 }
 
 static int count_of(const Module *m, const char *name) {
@@ -78,6 +81,21 @@ API void weft_program_cost(const WeftProgram *p, WeftCost *out) {
 
 API WeftError *weft_buffer_new(WeftClient *c, int device, WeftType type, int rank,
                                const int64_t *dims, const void *data, WeftBuffer **out) {
+  bool some = true;
+  if (!has_device(c, device))
+    return api_wrap(err_new(ERR_INVALID, "there is no device %d: they are 0 to %d", device,
+                            client_device_count(CLIENT(c)) - 1));
+  if (type < WEFT_BOOL || type > WEFT_C128)
+    return api_wrap(err_new(ERR_INVALID, "no element type has the number %d", (int)type));
+  if (rank < 0 || (rank && !dims))
+    return api_wrap(err_new(ERR_INVALID, "%d dimensions that are not told", rank));
+  for (int i = 0; i < rank; i++) {
+    if (dims[i] < 0)
+      return api_wrap(
+          err_new(ERR_INVALID, "dimension %d has the size %lld", i, (long long)dims[i]));
+    some &= dims[i] > 0;
+  }
+  if (!data && some) return api_wrap(err_new(ERR_INVALID, "a buffer without data"));
   return api_wrap(client_buffer_from_host(CLIENT(c), device, (DType)type, rank, dims, data,
                                           (ClientBuffer **)(void *)out));
 }
@@ -92,15 +110,22 @@ API WeftError *weft_buffer_read(WeftBuffer *b, void *dst, size_t n) {
   return api_wrap(client_buffer_to_host(BUFFER(b), dst, n));
 }
 API WeftError *weft_execute(WeftProgram *p, WeftBuffer *const *args, int n, WeftBuffer **outs) {
+  for (int i = 0; i < n * weft_program_processes(p); i++)
+    if (!args[i])
+      return api_wrap(err_new(ERR_INVALID, "argument %d of process %d is no buffer", i % n, i / n));
   return api_wrap(client_execute(PROGRAM(p), (ClientBuffer *const *)(const void *)args, n,
                                  (ClientBuffer **)(void *)outs));
 }
 
 /* ---- trainer --------------------------------------------------------------------------------- */
 
+static Err *find_model(const char *name, const Model **out) {
+  return name ? zoo_find(name, out) : err_new(ERR_INVALID, "no model is named");
+}
+
 API WeftError *weft_train_defaults(const char *name, WeftTrainOptions *out) {
   const Model *m;
-  Err *e = zoo_find(name, &m);
+  Err *e = find_model(name, &m);
   if (e) return api_wrap(e);
   TrainConfig c = {0};
   m->defaults(&c);
@@ -116,11 +141,24 @@ API WeftError *weft_train_defaults(const char *name, WeftTrainOptions *out) {
   return NULL;
 }
 
+static Err *sensible(const WeftTrainOptions *o) {
+  if (o->batch < 1) return err_new(ERR_INVALID, "a batch has at least one example");
+  if (o->steps < 0 || !(o->epochs >= 0 && o->epochs < 1e9))
+    return err_new(ERR_INVALID, "%lld steps, %g epochs", (long long)o->steps, o->epochs);
+  if (o->steps == 0 && o->epochs == 0)
+    return err_new(ERR_INVALID, "neither steps nor epochs are told");
+  if (!(o->learning_rate >= 0 && o->learning_rate < 1e9))
+    return err_new(ERR_INVALID, "a learning rate of %g", o->learning_rate);
+  if (o->layers < 0 || o->length < 0)
+    return err_new(ERR_INVALID, "%d layers, length %lld", o->layers, (long long)o->length);
+  return NULL;
+}
+
 static Err *resolve(const WeftTrainOptions *o, const Model **model, TrainConfig *c, Data **data) {
-  TRY(zoo_find(o->model, model));
+  TRY(find_model(o->model, model));
+  TRY(sensible(o));
   *c = (TrainConfig){.augment = true};
   (*model)->defaults(c);
-  if (o->batch < 1) return err_new(ERR_INVALID, "a batch has at least one example");
   int replicas = o->replicas > 1 ? o->replicas : 1;
   if (o->batch % replicas)
     return err_new(ERR_INVALID, "a batch of %lld does not divide into %d replicas",

@@ -39,6 +39,9 @@ API void weft_network_label(const WeftNetwork *n, int64_t k, char *out, size_t s
 
 API WeftError *weft_network_forward(WeftNetwork *n, int64_t examples, const void *inputs,
                                     float *logits) {
+  if (examples < 1 || !inputs)
+    return api_wrap(err_new(ERR_INVALID, "%lld examples%s", (long long)examples,
+                            inputs ? "" : " that are not there"));
   return api_wrap(infer_forward(NETWORK(n), examples, inputs, logits));
 }
 
@@ -59,6 +62,15 @@ API WeftError *weft_network_predict(WeftNetwork *n, const char *path, int64_t *o
 }
 API void weft_numbers_free(float *numbers) { free(numbers); }
 
+static Err *sensible(const char *prompt, int64_t tokens, const Sampling *s) {
+  if (!prompt) return err_new(ERR_INVALID, "no prompt");
+  if (tokens < 1) return err_new(ERR_INVALID, "%lld tokens to make", (long long)tokens);
+  if (!(s->temperature >= 0) || s->top_k < 0 || !(s->top_p >= 0 && s->top_p <= 1))
+    return err_new(ERR_INVALID, "temperature %g, top_k %lld, top_p %g", s->temperature,
+                   (long long)s->top_k, s->top_p);
+  return NULL;
+}
+
 API WeftError *weft_network_generate(WeftNetwork *n, const char *prompt, int64_t tokens,
                                      double temperature, int64_t top_k, double top_p, uint64_t seed,
                                      char **out) {
@@ -66,9 +78,9 @@ API WeftError *weft_network_generate(WeftNetwork *n, const char *prompt, int64_t
   IdVec ids = {0};
   Generated made = {0};
   GenerateOpts o = {.tokens = tokens, .sampling = {temperature, top_k, top_p, seed}};
-  Err *e = infer_info(NETWORK(n))->data->fields[0].type == DT_I32
-               ? NULL
-               : err_new(ERR_UNIMPLEMENTED, "this network makes no text");
+  Err *e = sensible(prompt, tokens, &o.sampling);
+  if (!e && infer_info(NETWORK(n))->data->fields[0].type != DT_I32)
+    e = err_new(ERR_UNIMPLEMENTED, "this network makes no text");
   if (!e) e = tokens_open(infer_info(NETWORK(n)), &t);
   if (!e) e = tokens_encode(t, str_from(prompt), &ids);
   if (!e) e = infer_generate(NETWORK(n), &ids, &o, &made);
@@ -85,5 +97,8 @@ API WeftError *weft_network_generate(WeftNetwork *n, const char *prompt, int64_t
 }
 
 API WeftError *weft_network_export(const WeftNetwork *n, const char *folder, int64_t batch) {
+  if (batch < 1 || !folder)
+    return api_wrap(err_new(ERR_INVALID, "a program for %lld examples, in %s", (long long)batch,
+                            folder ? folder : "no folder"));
   return api_wrap(infer_export(NETWORK(n), &(ExportOpts){.to = folder, .batch = batch}));
 }

@@ -194,8 +194,9 @@ static void wrapped_words(const PlanAnswer *answer, Buf *out) {
     line += indent;
     for (char *end = line; *end; line = end + 1) {
       size_t n = strlen(line), most = (size_t)(WIDTH - indent);
-      for (end = line + MIN(n, most); n > most && end > line && *end != ' '; end--) {
-      }
+      for (end = line + MIN(n, most); n > most && end > line && (*end != ' ' || end[1] == '%');
+           end--) {
+      }                                           /* "2 %" stays together */
       if (end == line) end += strcspn(line, " "); /* one long word */
       buf_printf(out, "%*s%.*s%s", indent, "", (int)(end - line), line, *end ? "\n" : "");
     }

@@ -196,8 +196,11 @@ static double per_dollar(const PlanChoice *c) {
 static void why(const PlanChoice *c, Buf *o) {
   char s[UNITS_TEXT];
   double used = c->step.mfu * c->chip->peak_flops * c->chip->devices_per_chip;
-  buf_printf(o, "%s:%d does %.0f TFLOP/s a chip (%.0f %% of its 16-bit peak)", c->chip->name,
-             c->chips, used / 1e12, 100 * c->step.mfu);
+  PlanFormat f = c->job.layout.format;
+  bool narrow = f >= PLAN_FP8 && f < PLAN_OWN_NUMBERS;
+  buf_printf(o, "%s:%d does %.0f TFLOP/s a chip (%.0f %% of its 16-bit peak%s%s)", c->chip->name,
+             c->chips, used / 1e12, 100 * c->step.mfu, narrow ? ", with products in " : "",
+             narrow ? plan_format_name(f) : "");
   if (c->offer)
     buf_printf(o, " at %s an hour and chip, %.2f EFLOP for a dollar",
                plan_usd(s, c->usd_hour / c->chips), per_dollar(c));

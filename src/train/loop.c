@@ -625,6 +625,14 @@ static Err *one_run(Trainer *t) {
   return job_is_one_run(&r);
 }
 
+static Err *batch_too_large(const Trainer *t) {
+  int64_t n = t->o->data->n_train, fits = t->all_replicas;
+  while (2 * fits <= n && 2 * fits < t->global) fits *= 2;
+  Err *e = err_new(ERR_INVALID, "a batch of %lld is more than the %lld examples of '%s'",
+                   (long long)t->global, (long long)n, t->o->data->name);
+  return fits <= n ? err_hint(e, "--batch %lld", (long long)fits) : e;
+}
+
 static Err *prepare(Trainer *t, double *compile_s) {
   const TrainOpts *o = t->o;
   bool whole = o->model->whole;
@@ -654,9 +662,7 @@ static Err *prepare(Trainer *t, double *compile_s) {
   if (c.opt.total_steps <= 0) c.opt.total_steps = (double)t->total;
   TRY(step_build(o->model, &c, o->data, true,
                  &t->step)); /* says first that data are of another kind */
-  if (t->per_epoch < 1)
-    return err_new(ERR_INVALID, "a batch of %lld is more than the %lld examples of '%s'",
-                   (long long)t->global, (long long)o->data->n_train, o->data->name);
+  if (t->per_epoch < 1) return batch_too_large(t);
   bool eval = o->eval_every >= 0;
   if (eval) TRY(step_build(o->model, &ec, o->data, false, &t->eval));
   for (int i = 0; i < t->step.n_state && !t->ema; i++)

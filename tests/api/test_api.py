@@ -91,3 +91,52 @@ def test_progress_is_of_results(weft):
     lib.weft_client_close(client)
     assert [(step, test) for step, test, _ in seen] == [(1, 0), (2, 0), (3, 0), (3, 1)]
     assert all(math.isfinite(loss) and loss > 0 for _, _, loss in seen)
+
+
+def test_calls_that_make_no_sense(weft, tmp_path):
+    """Refused in words, where they crashed or were believed."""
+    lib, call = weft
+    client, buffer, network, text = P(), P(), P(), ctypes.c_char_p()
+    call("weft_client_open", None, b"cpu:2", ctypes.byref(client))
+    lib.weft_client_device_kind.restype = ctypes.c_char_p
+    assert lib.weft_client_device_kind(client, 0) == b"cpu" and lib.weft_client_device_kind(client, 99) == b""
+    x = np.zeros(4, np.float32)
+
+    def new(device, kind, dims, data):
+        call("weft_buffer_new", client, device, kind, len(dims), (ctypes.c_int64 * len(dims))(*dims), data, ctypes.byref(buffer))
+
+    for args, say in (((7, F32, [4], P(x.ctypes.data)), "no device 7: they are 0 to 1"), ((0, 77, [4], P(x.ctypes.data)), "number 77"),
+                      ((0, F32, [-4], P(x.ctypes.data)), "the size -4"), ((0, F32, [4], None), "without data")):
+        with pytest.raises(RuntimeError, match=say):
+            new(*args)
+    program, outs = P(), (P * 2)()
+    call("weft_compile", client, TWO, ctypes.c_size_t(len(TWO)), ctypes.byref(program))
+    with pytest.raises(RuntimeError, match="argument 0 of process 0 is no buffer"):
+        call("weft_execute", program, (P * 2)(), 1, outs)
+    lib.weft_program_free(program)
+    options, result = Options(), (ctypes.c_double * 8)()
+    with pytest.raises(RuntimeError, match="no model is named"):
+        call("weft_train_defaults", None, ctypes.byref(options))
+    call("weft_train_defaults", b"lstm", ctypes.byref(options))
+    (tmp_path / "t.txt").write_text("to be or not to be " * 200)
+    options.data, options.batch, options.steps, options.layers, options.length = f"text:{tmp_path / 't.txt'}".encode(), 4, 2, 8, 16
+    options.out_dir = str(tmp_path / "run").encode()
+    for field, value, say in (("steps", -3, "-3 steps"), ("learning_rate", -1.0, "rate of -1"), ("learning_rate", math.nan, "rate of"), ("model", None, "no model")):
+        kept = getattr(options, field)
+        setattr(options, field, value)
+        with pytest.raises(RuntimeError, match=say):
+            call("weft_train", client, ctypes.byref(options), result)
+        setattr(options, field, kept)
+    call("weft_train", client, ctypes.byref(options), result)
+    call("weft_network_open", client, str(tmp_path / "run").encode(), ctypes.byref(network))
+    for examples in (0, -1):
+        with pytest.raises(RuntimeError, match=f"{examples} examples"):
+            call("weft_network_forward", network, ctypes.c_int64(examples), P(x.ctypes.data), P(x.ctypes.data))
+    for tokens, temperature, top_p, prompt, say in ((0, 1, 0, b"to", "0 tokens"), (3, -1, 0, b"to", "temperature -1"), (3, 1, 2, b"to", "top_p 2"), (3, 1, 0, None, "no prompt")):
+        with pytest.raises(RuntimeError, match=say):
+            call("weft_network_generate", network, prompt, ctypes.c_int64(tokens), ctypes.c_double(temperature), ctypes.c_int64(0), ctypes.c_double(top_p),
+                 ctypes.c_uint64(1), ctypes.byref(text))
+    with pytest.raises(RuntimeError, match="0 examples"):
+        call("weft_network_export", network, str(tmp_path / "out").encode(), ctypes.c_int64(0))
+    lib.weft_network_close(network)
+    lib.weft_client_close(client)

@@ -166,6 +166,8 @@ def test_what_a_budget_buys():
     for said in ("from scratch", "TPU or GPU", "an hour", "Moving there", "learning rate", "weight decay", "input"):
         assert said in " ".join(p.stdout.split()), said
     assert max(map(len, p.stdout.split("TPU or GPU")[1].splitlines())) <= 110, "paragraphs are wrapped"
+    assert not re.search(r"^ *%", p.stdout, re.M), "a number and its % stay together"
+    assert "with products in fp8-current" in " ".join(p.stdout.split()), "a rate in 8 bits is not compared with one in 16 unsaid"
     a = plan("llama:7b", "--budget", 2000, "--chips", "H100,tpu-v6e,A100-80GB", "--most", 64)
     assert all(c["usd"] <= 2000 for c in a["choices"] if c["meets"])
     assert [c["tokens"] for c in a["choices"]] == sorted((c["tokens"] for c in a["choices"]), reverse=True)

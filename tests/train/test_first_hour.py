@@ -124,6 +124,13 @@ def test_more_layers_than_a_program_holds(writer, model):
     assert r.returncode == 1 and "9999 layers" in r.stderr and "at most 512" in r.stderr, r.stderr
 
 
+def test_a_table_smaller_than_the_usual_batch(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,label\n" + "".join(f"{i},{-i},{i // 4 % 2}\n" for i in range(50)))
+    r = weft("train", "mlp", "--size", 8, "--data", f"csv:{tmp_path / 't.csv'}", "--no-compare", "--steps", 2)
+    assert r.returncode == 1 and "--batch 32" in r.stderr, r.stderr
+    assert weft("train", "mlp", "--size", 8, "--data", f"csv:{tmp_path / 't.csv'}", "--no-compare", "--steps", 2, "--batch", 32).returncode == 0
+
+
 def test_what_is_kept_is_said(tmp_path):
     """Without --out nothing is: the header says so, and flags that are about the run folder are refused; a profile's folder is made first."""
     train = "train", "mlp", "--size", 8, "--data", "synthetic", "--steps", 1, "--batch", 8, "--no-compare", "--no-eval"

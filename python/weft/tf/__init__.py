@@ -19,7 +19,7 @@ PARTS = (
     "tensorflow.python.distribute.input_util, input_lib: get_distributed_dataset, InputWorkers",
     "tensorflow.python.eager.context: Context.get_compiler_ir (stage 'stablehlo')",
     "tensorflow.python.distribute.multi_worker_util: normalize_cluster_spec, worker_count, id_in_cluster",
-    "tensorflow.python.framework.func_graph: FuncGraph.watch_variable",
+    "tensorflow.python.framework.func_graph: FuncGraph.watch_variable, captures",
     "tensorflow.python.framework.kernels: get_registered_kernels_for_op",
     "tensorflow.python.framework.ops: EagerTensor, Graph.building_function",
     "tensorflow.python.eager.polymorphic_function: Function.__call__, get_concrete_function, make_function_context, FunctionType",

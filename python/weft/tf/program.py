@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.framework import kernels, ops
 
-from weft.tf import lines, pjrt, runtime, state, trace
+from weft.tf import ahead, lines, pjrt, runtime, state, trace
 
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _ALIAS = re.compile(r"parameter_number = (\d+) : i64\}, output_index = array<i64(?:: (\d+))?>")  # no index: it is the only result
@@ -44,7 +44,7 @@ def _of_tensorflow(e, program):
     if e.code in _LOST:
         return _LOST[e.code](None, None, str(e))
     for compiled in program._compiled.values():  # some that have such shapes can be compiled
-        if (where := lines.open_shape(compiled.lowered, program.graph.graph)) is not None:
+        if (where := lines.open_shape(compiled.lowered, program.source.graph)) is not None:
             return trace.NotCompiled(f"weft: no program can be made of {program.graph.name.decode()}: the shape of a value{where} depends "
                                      "on values; a mask (tf.where) instead of a selection keeps it")
     return e
@@ -55,10 +55,12 @@ class Program:
 
     graph: the function, traced within trace.program. Open dimensions are compiled for each size that comes.
     everywhere: with as many replicas in each of the job's other processes, which run the same; `devices` are all of this one.
+    owner: the strategy that has the host compute ahead what devices cannot; None: none does.
     """
 
-    def __init__(self, graph, devices, everywhere=False):
+    def __init__(self, graph, devices, everywhere=False, owner=None):
         self.graph, self.devices, self.everywhere = graph, tuple(devices), everywhere
+        self.source, self.owner, self.split = graph, owner, None  # source: where operations are looked up for their lines
         self.name = re.sub(r"\W+", "_", _NAME.sub(r"\1", graph.name.decode())).strip("_") or "function"
         self.output_types = [t.dtype for t in graph.outputs]
         self.output_shapes = [t.shape for t in graph.outputs]
@@ -77,14 +79,40 @@ class Program:
         traced = tf.function(replica, autograph=False)
         with trace.program(owner):
             graph = traced.get_concrete_function(*specs)
-        check(graph)
-        program = cls(graph, devices, owner.num_replicas_in_sync > len(devices))
+        program = cls(graph, devices, owner.num_replicas_in_sync > len(devices), owner)
+        try:
+            check(graph)
+        except trace.NotCompiled as e:
+            program.divide({*_having(graph, lambda op: not _compiles(op)), *_with_strings(graph)}, e)
         program.function = traced  # keeps what the graph needs alive
         return program
+
+    def divide(self, bad, why):
+        """Leaves operations, by their names, to the host. Raises `why`, a NotCompiled, where there are none, or the host cannot have them."""
+        before = self.split.bad if self.split else set()
+        if self.owner is None or self.outer or before.issuperset(bad):
+            raise why
+        try:
+            self.split = ahead.Split(self.source, before.union(bad), self.owner)
+        except trace.NotCompiled as e:
+            raise trace.NotCompiled(f"{why}; {e}") from None
+        self.split.say()
+        if (device := self.split.device) is not None:
+            check(device)
+            self.graph = device
+        self._jobs, self._compiled = {}, {}
 
     def run(self, inputs):
         """inputs: for each replica the list of its arrays, then those of `outer`. Returns for each replica the list of its results as arrays."""
         inputs = [[np.asarray(x, order="C") for x in row] for row in inputs]
+        try:
+            return self.split.run(inputs, self._run) if self.split else self._run(inputs)
+        except trace.NotCompiled as e:
+            self.divide(_having(self.source, ahead.OPEN.__contains__), e)
+        return self.split.run(inputs, self._run)
+
+    def _run(self, inputs):
+        """Runs what is the devices'."""
         shapes = tuple(tuple(x.shape for x in row) for row in inputs)
         with runtime.LOCK:
             try:
@@ -107,6 +135,27 @@ class Program:
 def _compiles(operation):
     """Does TensorFlow's bridge know an operation?"""
     return any(k.device_type == "XLA_CPU_JIT" for k in kernels.get_registered_kernels_for_op(operation).kernel)
+
+
+def _having(graph, is_bad):
+    """Names of a traced function's operations that are bad, or whose functions have such."""
+    definition = graph.graph.as_graph_def()
+    functions = {f.signature.name: f.node_def for f in definition.library.function}
+
+    @functools.lru_cache(None)
+    def has(function):
+        return any(bad(node) for node in functions[function])
+
+    def bad(node):
+        own = node.op not in functions and node.op not in _OF_GRAPHS and is_bad(node.op)
+        return own or any(has(f) for f in ahead.called(node) if f in functions)
+    return [node.name for node in definition.node if bad(node)]
+
+
+def _with_strings(graph):
+    """Names of a traced function's operations that take or give strings, as no device does."""
+    return [op.name for op in graph.graph.get_operations() if op.type not in _OF_GRAPHS and
+            any(t.dtype == tf.string for t in (*op.inputs, *op.outputs))]
 
 
 @functools.lru_cache(None)
@@ -188,10 +237,10 @@ class _Compiled:
                 self.constants.append((i, np.asarray(tensor.numpy(), order="C")))
             captured.append(tensor)
         text = _lower(graph, specs, captured)
-        self.lowered = text
+        self.lowered, self.source = text, program.source
         text = _ERF.sub(r"chlo.erf \1 : \2 -> \2", text)
         text = _COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text)
-        text = lines.with_lines(_MODULE.sub(f"module @{program.name}", text, count=1), graph.graph)
+        text = lines.with_lines(_MODULE.sub(f"module @{program.name}", text, count=1), program.source.graph)
         written = _written(text)
         client = runtime.client()
         ids = client.all_ids if program.everywhere else None
@@ -213,10 +262,26 @@ class _Job:
         self.states, self.written, self.n_results = first.states, first.written, len(first.result_types)
         self.table = None  # [replica, argument]
         self.seen = [None] * len(self.states)  # the State's buffers that are in the table
+        # which may prove impossible to run, when it has the variables' memory already: then they begin from the host's again
+        self.unsure = any(lines.open_shape(c.lowered, c.source.graph) is not None for c in compiled)
         self.columns = [a for a, _, _ in self.written]
         self.new_columns = [r for _, r, _ in self.written]
 
     def run(self, inputs):
+        if not self.unsure:
+            return self._run(inputs)
+        for _, s in self.states:
+            s.fetch()
+        try:
+            out = self._run(inputs)
+        except pjrt.Error:
+            for _, s in self.states:
+                s.drop()
+            raise
+        self.unsure = False
+        return out
+
+    def _run(self, inputs):
         client, devices = runtime.client(), self.devices
         if self.table is None:
             self._make_table()

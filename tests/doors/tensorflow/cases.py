@@ -489,6 +489,36 @@ def said_in_steps(strategy):
 
 
 @case
+def ahead_of_steps(strategy):
+    """What no device can have is the host's where it is known before the step: strings, tables, Python functions, selections."""
+    with strategy.scope():
+        table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b", "c"], tf.constant([1, 2, 3], tf.int64)), 0)
+        rows, w = tf.Variable(tf.reshape(tf.range(12.0) / 10, (4, 3))), tf.Variable(tf.ones((6, 2)) * 0.1)
+
+    @tf.function
+    def words(text):
+        return table.lookup(tf.strings.split(text).to_tensor(default_value="", shape=[None, 3]))
+
+    def step(text, x, y):
+        ids = words(text)
+        z = tf.ensure_shape(tf.numpy_function(lambda x: np.sort(x, 1) * np.float32(2), [x], tf.float32), [None, 6])
+        z = tf.boolean_mask(z, y[:, 0] > 0.9)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.gather(rows, ids) ** 2) + tf.reduce_mean((z @ w) ** 2)
+        for v, g in zip((rows, w), tape.gradient(loss, (rows, w))):
+            v.assign_sub(0.1 * tf.distribute.get_replica_context().all_reduce("SUM", tf.convert_to_tensor(g)))
+        return loss, ids, tf.strings.length(text), text, tf.shape(z)[0]
+    train = tf.function(lambda *batch: strategy.run(step, args=batch))
+    data = tf.data.Dataset.from_tensor_slices((np.array(["a b", "c", "b b a", "q"] * 12), ROWS, TARGETS)).batch(20)
+    out = {}
+    for i, batch in enumerate(strategy.experimental_distribute_dataset(data)):
+        for name, value in zip(("loss", "ids", "lengths", "text", "left"), train(*batch)):
+            parts = [np.ravel(v.numpy()) for v in strategy.experimental_local_results(value)]
+            out[f"{name}{i}"] = np.concatenate([[len(s) for s in p] for p in parts] if name == "text" else parts)
+    return {**out, "rows": rows.numpy(), "w": w.numpy()}
+
+
+@case
 def shapes_of_values(_):
     """Where a shape depends on values the host computes the step; where it is told (category encoding), the device does."""
     v = tf.Variable(2.0)

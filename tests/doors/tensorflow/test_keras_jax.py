@@ -9,14 +9,14 @@ pytest.importorskip("tensorflow")
 pytest.importorskip("jax")
 
 from conftest import BUILD, ROOT  # noqa: E402
-from test_tensorflow import close, run  # noqa: E402
+from test_tensorflow import beside, close, run  # noqa: E402
 
 
 def test_distributions():
     """DataParallel and ModelParallel on eight devices against JAX's own eight, from the same program."""
     env = {"KERAS_BACKEND": "jax", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
-    want = run("keras_jax.py", **env, JAX_PLATFORMS="cpu")
-    close(run("keras_jax.py", **env, JAX_PLATFORMS="weft", device="cpu:8"), want, 1e-4)
+    want, got = beside(lambda: run("keras_jax.py", **env, JAX_PLATFORMS="cpu"), lambda: run("keras_jax.py", **env, JAX_PLATFORMS="weft", device="cpu:8"))
+    close(got, want, 1e-4)
 
 
 def test_beside():

@@ -1,4 +1,5 @@
 """TensorFlow programs on weft against TensorFlow itself on this CPU."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -27,24 +28,26 @@ def run(*args, device=None, timeout=900, **env):
     return json.loads(r.stdout.splitlines()[-1])
 
 
+def beside(*programs):
+    """What functions return, called at the same time: a program of TensorFlow's is mostly one thread of Python."""
+    with concurrent.futures.ThreadPoolExecutor(len(programs)) as pool:
+        return [made.result() for made in [pool.submit(program) for program in programs]]
+
+
 def close(got, want, tolerance):
     assert got.keys() == want.keys()
     for name in want:
         np.testing.assert_allclose(got[name], want[name], rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-@pytest.fixture(scope="module")
-def truth():
-    """The program on one replica of TensorFlow's own: eight that divide its batches evenly compute the same."""
-    return run("truth.py", "seed.py", 1)
-
-
-@pytest.mark.parametrize("device, tolerance", [("cpu:8", 1e-5), ("tpu-v3-8", 2e-2)])
-def test_seed(truth, device, tolerance):
-    """As it is written: the hook of an installed package sees WEFT_DEVICE. On the virtual TPU with its precision."""
-    got = run("seed.py", device=device)
-    assert (got.pop("cores"), got.pop("replicas")) == (8, 8)
-    close(got, {k: v for k, v in truth.items() if k not in ("cores", "replicas")}, tolerance)
+def test_seed():
+    """As it is written: the hook of an installed package sees WEFT_DEVICE. On the virtual TPU with its precision. One replica of TensorFlow's own
+    computes what eight do that divide its batches evenly."""
+    want, *got = beside(lambda: run("truth.py", "seed.py", 1), lambda: run("seed.py", device="cpu:8"), lambda: run("seed.py", device="tpu-v3-8"))
+    want = {k: v for k, v in want.items() if k not in ("cores", "replicas")}
+    for has, tolerance in zip(got, (1e-5, 2e-2), strict=True):
+        assert (has.pop("cores"), has.pop("replicas")) == (8, 8)
+        close(has, want, tolerance)
 
 
 # ---- cases.py: two replicas of weft's against two of TensorFlow's MirroredStrategy ---------------------------------------------
@@ -63,22 +66,17 @@ def values(path):
 
 
 @pytest.fixture(scope="module")
-def wanted(tmp_path_factory):
-    out = tmp_path_factory.mktemp("truth") / "out.npz"
-    run("truth.py", "cases.py", 2, out)
-    return values(out)
-
-
-@pytest.fixture(scope="module")
-def computed(tmp_path_factory):
-    out = tmp_path_factory.mktemp("weft") / "out.npz"
-    run("cases.py", out, device="cpu:2")
-    return values(out)
+def both(tmp_path_factory):
+    """What TensorFlow makes of all cases, and what weft makes of them."""
+    truth, ours = (tmp_path_factory.mktemp(name) / "out.npz" for name in ("truth", "weft"))
+    beside(lambda: run("truth.py", "cases.py", 2, truth), lambda: run("cases.py", ours, device="cpu:2"))
+    return values(truth), values(ours)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_case(wanted, computed, name):
-    for cases in (wanted, computed):
+def test_case(both, name):
+    wanted, computed = both
+    for cases in both:
         assert "error" not in cases[name], str(cases[name]["error"])
     close(computed[name], wanted[name], NARROW.get(name, 2e-5))
 

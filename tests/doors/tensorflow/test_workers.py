@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from test_tensorflow import BUILD, HERE, close, run, values  # noqa: E402
+from test_tensorflow import BUILD, HERE, beside, close, run, values  # noqa: E402
 
 # each worker keeps its own statistics, as TensorFlow's have them: the first one's are what is saved
 OWN = {"batch_norm": ("w4", "w5")}
@@ -51,23 +51,21 @@ CHECKED = re.findall(r"^@in_several\ndef (\w+)", (HERE / "workers.py").read_text
 
 
 @pytest.fixture(scope="module")
-def wanted(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("truth")
-    run("workers.py", folder / "out", REPLICAS="4", SHARED=str(folder))
-    return values(folder / "out.0.npz")
+def both(tmp_path_factory):
+    """What one process of TensorFlow's makes of all cases, and what each of two workers makes of them."""
+    truth, folder = tmp_path_factory.mktemp("truth"), tmp_path_factory.mktemp("workers")
 
-
-@pytest.fixture(scope="module")
-def computed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("workers")
-    for status, _, err in finish(start(2, "workers.py", folder / "out", device="cpu:2", SHARED=str(folder))):
-        assert status == 0, err[-4000:]
-    return [values(folder / f"out.{i}.npz") for i in range(2)]
+    def workers():
+        for status, _, err in finish(start(2, "workers.py", folder / "out", device="cpu:2", SHARED=str(folder))):
+            assert status == 0, err[-4000:]
+    beside(workers, lambda: run("workers.py", truth / "out", REPLICAS="4", SHARED=str(truth)))
+    return values(truth / "out.0.npz"), [values(folder / f"out.{i}.npz") for i in range(2)]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_numbers(wanted, computed, name):
+def test_numbers(both, name):
     """Two workers with two devices each."""
+    wanted, computed = both
     for worker, cases in enumerate((wanted, *computed)):
         assert "error" not in cases[name], str(cases[name]["error"])
         own = OWN.get(name, ()) if worker == 2 else ()
@@ -75,8 +73,8 @@ def test_numbers(wanted, computed, name):
 
 
 @pytest.mark.parametrize("name", CHECKED)
-def test_in_place(computed, name):
-    for cases in computed:
+def test_in_place(both, name):
+    for cases in both[1]:
         assert "error" not in cases[name], str(cases[name]["error"])
 
 

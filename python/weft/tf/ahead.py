@@ -27,14 +27,20 @@ def called(node):
     return [node.op, *(f.name for a in node.attr.values() for f in (a.func, *a.list.func))]
 
 
-def _used(nodes, library):
-    """The part of a library that nodes call."""
+def _functions(nodes, library):
+    """{name: definition} of the functions that nodes call, and those call."""
     functions, found, left = {f.signature.name: f for f in library.function}, {}, list(nodes)
     while left:
         for name in called(left.pop()):
             if name in functions and name not in found:
                 found[name] = functions[name]
                 left += functions[name].node_def
+    return found
+
+
+def _used(nodes, library):
+    """The part of a library that nodes call."""
+    found = _functions(nodes, library)
     gradients = [g for g in library.gradient if g.function_name in found and g.gradient_func in found]
     return type(library)(function=found.values(), gradient=gradients)
 
@@ -93,10 +99,11 @@ class Split:
 
     def _check(self, host):
         """May the host compute these before the step?"""
-        of_devices = [name for name in host if self._nodes[name].op.startswith("Xla") or any(
-            (outer := self._captured.get(t)) is not None and outer.dtype == tf.resource and state.variable_of(outer) is not None
-            for t in map(_tensor, self._nodes[name].input) if t)]
-        if of_devices:
+        nodes = [self._nodes[name] for name in host]
+        within = [n for f in _functions(nodes, self._library).values() for n in f.node_def]
+        outer = [self._captured.get(_tensor(i)) for n in nodes for i in n.input]
+        if any(n.op.startswith("Xla") for n in (*nodes, *within)) or any(
+                t is not None and t.dtype == tf.resource and state.variable_of(t) is not None for t in outer):
             raise trace.NotCompiled("the host cannot compute it ahead of the step: it takes what the devices compute from variables or exchange")
 
     # ---- functions of the parts

@@ -404,6 +404,57 @@ static bool wants_wide(const Dag *d) {
   return false;
 }
 
+#define SHORT_LINE 32
+#define LONG_ELEMENTS \
+  262144 /* of a loop: all that it reads stays in the cache while it is read a column at a time */
+
+static double line_ns(const Dag *d, int loop) {
+  int reads = 0;
+  double n = (double)MIN(d->loops[loop].extent, STRIP);
+  Dag of = *d;
+  of.vloop = loop;
+  for (int i = 0; i < d->nodes.n; i++)
+    reads += d->nodes.v[i].kind == N_INPUT && llabs(dag_vector_stride(&of, &d->nodes.v[i].lin)) > 1;
+  for (int i = 0; i < d->n_out; i++) reads += llabs(dag_vector_stride(&of, &d->out_lin[i])) > 1;
+  return d->nodes.n * CALL_NS / n + reads * STRIDED_NS;
+}
+
+static void walk_along(Dag *d, int loop) {
+  d->vloop = loop;
+  dag_levels(d);
+}
+
+/* Would something be computed on vectors along one of these that is not along the other, where that makes a difference? */
+static bool same_digits(VInterp *s, int a, int b) {
+  Dag *d = &s->d;
+  bool same = true;
+  for (int i = 0; i < d->nodes.n && same; i++) {
+    const DagNode *n = &d->nodes.v[i];
+    if (n->kind != N_OP || strip_fn(s->simd, n->op, true) == strip_fn(s->simd, n->op, false))
+      continue;
+    walk_along(d, a);
+    bool vec = n->vec;
+    walk_along(d, b);
+    same = n->vec == vec;
+  }
+  return same;
+}
+
+/* Where lines are short another loop becomes the inner one: what is computed element by element is so in any order. */
+static void lengthen(VInterp *s) {
+  Dag *d = &s->d;
+  int last = d->n_loops - 1, best = last;
+  double elements = 1;
+  for (int i = 0; i <= last; i++) elements *= (double)d->loops[i].extent;
+  if (last < 1 || d->loops[last].extent > SHORT_LINE || elements > LONG_ELEMENTS) return;
+  for (int i = 0; i < last; i++)
+    if (line_ns(d, i) < line_ns(d, best) / 2) best = i;
+  if (best == last || !same_digits(s, best, last)) return;
+  Loop l = d->loops[best];
+  memmove(&d->loops[best], &d->loops[best + 1], sizeof l * (size_t)(last - best));
+  d->loops[last] = l;
+}
+
 static void cut_rows(VInterp *s) {
   FusedCode *c = &s->code;
   Dag *d = &s->d;
@@ -426,6 +477,7 @@ static void cut_tasks(VInterp *s) {
   Dag *d = &s->d;
   switch (s->f->kind) {
   case FUSION_LOOP:
+    lengthen(s);
     s->task_loops = shape_loop(d, lanes, &c->outer, &c->grain);
     c->name = "fused:loop";
     return;

@@ -403,11 +403,37 @@ static void pairs(void **state) {
                "", "");
 }
 
+/* Rows of few elements: another dimension is walked in strips. */
+static void short_rows(void **state) {
+  (void)state;
+  static const int64_t of[][2] = {{500, 36}, {3, 36}, {513, 36}, {2000, 36}};
+  for (int i = 0; i < COUNT_OF(of); i++) {
+    long long n = of[i][0];
+    char *t = xasprintf(
+        "func.func @main(%%x: tensor<%lldx36xf32>) -> tensor<%lldx6x6xf32> {\n"
+        "  %%y = stablehlo.reshape %%x : (tensor<%lldx36xf32>) -> tensor<%lldx6x6xf32>\n"
+        "  %%t = stablehlo.transpose %%y, dims = [0, 2, 1] : (tensor<%lldx6x6xf32>) -> "
+        "tensor<%lldx6x6xf32>\n"
+        "  %%s = stablehlo.slice %%y [0:%lld, 0:6, 2:3] : (tensor<%lldx6x6xf32>) -> "
+        "tensor<%lldx6x1xf32>\n"
+        "  %%b = stablehlo.broadcast_in_dim %%s, dims = [0, 1, 2] : (tensor<%lldx6x1xf32>) -> "
+        "tensor<%lldx6x6xf32>\n"
+        "  %%e = stablehlo.exponential %%b : tensor<%lldx6x6xf32>\n"
+        "  %%m = stablehlo.multiply %%e, %%t : tensor<%lldx6x6xf32>\n"
+        "  %%i = stablehlo.iota dim = 2 : tensor<%lldx6x6xf32>\n"
+        "  %%a = stablehlo.add %%m, %%i : tensor<%lldx6x6xf32>\n"
+        "  return %%a : tensor<%lldx6x6xf32>\n}\n",
+        n, n, n, n, n, n, n, n, n, n, n, n, n, n, n, n);
+    check(t, n, 36);
+    free(t);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(elementwise), cmocka_unit_test(reductions), cmocka_unit_test(softmax),
       cmocka_unit_test(integers),    cmocka_unit_test(narrow),     cmocka_unit_test(kept_wider),
       cmocka_unit_test(by_lanes),    cmocka_unit_test(together),   cmocka_unit_test(joined),
-      cmocka_unit_test(apart),       cmocka_unit_test(pairs)};
+      cmocka_unit_test(apart),       cmocka_unit_test(pairs),      cmocka_unit_test(short_rows)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,37 +52,41 @@ double value_padded(const CostParams *params, const HNode *n, const int *order, 
   return total < params->min_alloc ? params->min_alloc : total;
 }
 
-/* Least padding over all choices of the two minor dimensions; ties go to the order of the type. */
-void value_order_default(const CostParams *params, const HNode *n, int *order) {
+void value_order_rest(int *order, int k, int rank) {
+  bool there[64] = {false};
+  for (int i = 0; i < k; i++) there[order[i]] = true;
+  for (int i = MIN(rank, 64) - 1; i >= 0; i--)
+    if (!there[i]) order[k++] = i;
+}
+
+/* Rows of the tile that a type prefers for so many, when orders are compared. */
+static double tile_rows(const CostParams *params, double bytes, double rows) {
+  if (rows > (bytes == 1 ? 16 : 4)) return bytes == 1 ? 32 : 8;
+  if (rows <= 1 && (bytes == 2 || (bytes >= 4 && !params->softmax))) return 2;
+  return rows > 4 ? 8 : rows > 2 ? 4 : rows > 1 ? 2 : 1;
+}
+
+/* Least padding over all choices of the two minor dimensions, ties to features over rows and to the order of the type. */
+bool value_order_roles(const CostParams *params, const HNode *n, const char *roles, char not,
+                       int *order) {
   int r = n->rank;
-  for (int i = 0; i < r && i < 64; i++) order[i] = r - 1 - i;
-  if (r < 2 || r > 64 || !params->tiled) return;
-  double bytes = hlo_bits(n->dt) / 8;
-  double rows = bytes == 1 ? 32 : 8;
-  double best = -1;
-  int ba = r - 1, bb = r - 2;
+  double best = -1, bytes = hlo_bits(n->dt) / 8;
+  value_order_rest(order, 0, r);
+  if (r < 2 || r > 64 || !params->tiled) return true;
   for (int a = r - 1; a >= 0; a--)
     for (int b = r - 1; b >= 0; b--) {
-      if (a == b) continue;
       double da = (double)n->d[a], db = (double)n->d[b];
-      if (da <= 0 || db <= 0) continue;
-      /* compared at the granularity that a packed type prefers */
-      double sub = db > rows / 2 ? rows : db > 4 ? 8 : db > 2 ? 4 : db > 1 ? 2 : 1;
-      if (sub > rows) sub = rows;
-      if (db <= 1 && (bytes == 2 || (bytes >= 4 && !params->softmax))) sub = 2;
-      double p = up(da, 128) * up(db, sub) / (da * db);
-      /* rank order matters only on a tie: prefer a = last, then b = next to last */
-      if (best < 0 || p < best - 1e-9) {
-        best = p;
-        ba = a;
-        bb = b;
-      }
+      if (a == b || da <= 0 || db <= 0 || (roles && (roles[a] == not || roles[b] == not))) continue;
+      double pad = up(da, 128) * up(db, tile_rows(params, bytes, db)) / (da * db);
+      double tie = roles && roles[a] == 'n' && roles[b] == 'm' ? -1e-9 : 1e-9;
+      if (best < 0 || pad < best - tie) best = pad, order[0] = a, order[1] = b;
     }
-  int k = 0;
-  order[k++] = ba;
-  order[k++] = bb;
-  for (int i = r - 1; i >= 0; i--)
-    if (i != ba && i != bb) order[k++] = i;
+  if (best >= 0) value_order_rest(order, 2, r);
+  return best >= 0;
+}
+
+void value_order_default(const CostParams *params, const HNode *n, int *order) {
+  value_order_roles(params, n, NULL, 0, order);
 }
 
 void value_layout(const CostParams *params, HValue *v, const int *order) {

@@ -198,6 +198,12 @@ void sched_remat(Schedule *p, double room); /* values are computed again until t
 void value_layout(const CostParams *params, HValue *v,
                   const int *order); /* order NULL: the default of arguments and results */
 void value_order_default(const CostParams *params, const HNode *n, int *order);
+/* The two dimensions that pad least share the tile, but for those whose role is `not`; of equals features (n) over rows
+ * (m), else the later ones. False: there are no two. */
+bool value_order_roles(const CostParams *params, const HNode *n, const char *roles, char not,
+                       int *order);
+/* Behind the first k of an order: the other dimensions, the last first. */
+void value_order_rest(int *order, int k, int rank);
 void sched_flat_layouts(Schedule *p); /* of chips whose arrays do not lie in tiles */
 double value_padded(const CostParams *params, const HNode *n, const int *order, double *tiles);
 /* Products inside attention kernels against large ones: FlashAttention-2 names 50 to 73 % of the

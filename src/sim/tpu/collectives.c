@@ -107,7 +107,7 @@ static void send_to_all(HGraph *g, HComp *c, HNode *n) {
   HNode *y = hlo_node(g, c, H_COLL, OP_ALL_TO_ALL, n->src, n->dt, n->rank + 1, d, 1, &x);
   x->apart = y->apart = true;
   int lies[64];
-  for (int i = 0; i < x->rank; i++) lies[i] = x->rank - 1 - i;
+  value_order_rest(lies, 0, x->rank);
   x->lies = y->lies = arena_dup(g->arena, lies, sizeof *lies * (size_t)x->rank);
   n->kind = H_RESHAPE;
   n->op = OP_RESHAPE;

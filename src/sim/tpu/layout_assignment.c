@@ -13,38 +13,10 @@ static double up(double x, double m) { return ceil(x / m) * m; }
 /* In the tile: not a batch dimension of a dot, not a spatial one of a convolution. */
 static bool role_ok(const HConv *c, char r) { return c->is_conv ? r != 's' : r != 'b'; }
 
-/* A result's features in lanes, and its rows beside them: what a convolution takes of orders that pad alike,
- * whatever the order of its type (OIHW weights). */
-static bool features_in_lanes(char lanes, char sublanes) { return lanes == 'n' && sublanes == 'm'; }
-
 void tpu_conv_order(const CostParams *params, const HNode *n, const HConv *c, const char *roles,
                     int *order) {
-  int r = n->rank;
-  for (int i = 0; i < r; i++) order[i] = r - 1 - i;
-  if (r < 2) return;
-  double bytes = hlo_bits(n->dt) / 8, rows = bytes == 1 ? 32 : 8, best = -1;
-  int ba = -1, bb = -1;
-  for (int a = r - 1; a >= 0; a--)
-    for (int b = r - 1; b >= 0; b--) {
-      if (a == b || !role_ok(c, roles[a]) || !role_ok(c, roles[b])) continue;
-      double da = (double)n->d[a], db = (double)n->d[b];
-      if (da <= 0 || db <= 0) continue;
-      double sub = db > rows / 2 ? rows : db > 4 ? 8 : db > 2 ? 4 : db > 1 ? 2 : 1;
-      if (sub > rows) sub = rows;
-      if (bytes == 2 && db <= 1) sub = 2;
-      double pad = up(da, 128) * up(db, sub) / (da * db);
-      bool wanted = features_in_lanes(roles[a], roles[b]);
-      if (best < 0 || pad < best - (wanted ? -1e-9 : 1e-9)) best = pad, ba = a, bb = b;
-    }
-  if (ba < 0) { /* fewer than two allowed dimensions: any second one */
-    value_order_default(params, n, order);
-    return;
-  }
-  int k = 0;
-  order[k++] = ba;
-  order[k++] = bb;
-  for (int i = r - 1; i >= 0; i--)
-    if (i != ba && i != bb) order[k++] = i;
+  if (!value_order_roles(params, n, roles, c->is_conv ? 's' : 'b', order))
+    value_order_default(params, n, order); /* fewer than two allowed ones: any second one */
 }
 
 /* The order in which an operand lies that comes from an argument or a loop's result, perhaps
@@ -140,7 +112,7 @@ static bool sums_along(const HNode *n, int d, int depth) {
 static bool dot_order(const CostParams *params, const HNode *n, const HNode *dot, const char *out,
                       const int *from, int *order) {
   const HConv *c = dot->conv;
-  int m = -1, f = -1, k = 0, left[64], rows = 0;
+  int m = -1, f = -1, left[64], rows = 0;
   for (int i = 0; i < n->rank; i++) {
     rows += out[i] == 'm';
     if (n->d[i] <= 1) continue;
@@ -166,10 +138,9 @@ static bool dot_order(const CostParams *params, const HNode *n, const HNode *dot
   double dm = (double)n->d[m], df = (double)n->d[f];
   bool swap = up(dm, 128) * up(df, 8) < up(df, 128) * up(dm, 8) ||
               (dm == df && c->batch > 1 && sums_along(dot, from[f], 0));
-  order[k++] = swap ? m : f;
-  order[k++] = swap ? f : m;
-  for (int i = n->rank - 1; i >= 0; i--)
-    if (i != m && i != f) order[k++] = i;
+  order[0] = swap ? m : f;
+  order[1] = swap ? f : m;
+  value_order_rest(order, 2, n->rank);
   return true;
 }
 
@@ -423,14 +394,13 @@ static bool repeated_order(Schedule *p, const HNode *n, int *order) {
   const HNode *image = n->in[0];
   bool joined = !image->val && image->kind == H_RESHAPE;
   HValue *x = joined ? image->in[0]->val : image->val;
-  int there[64], k = 0;
+  int there[64];
   if (!x || x->node->comp != p->comp || image->rank < 2 || image->rank > 64) return false;
   lay_out(p, x);
   if (!joined) memcpy(there, x->order, sizeof *there * (size_t)image->rank);
   else if (!tpu_joined_order(image, x->order, there)) return false;
-  for (int i = 0; i < 2; i++) order[k++] = (int)n->dims[there[i]];
-  for (int d = n->rank - 1; d >= 0; d--)
-    if (d != order[0] && d != order[1]) order[k++] = d;
+  for (int i = 0; i < 2; i++) order[i] = (int)n->dims[there[i]];
+  value_order_rest(order, 2, n->rank);
   return true;
 }
 

@@ -46,13 +46,12 @@ static void reshaped_order(const HNode *x, const int *in, const HNode *n, int *o
 
 /* Features and rows share the tiles, so that they pad least. */
 static void rows_order(const HNode *n, int *order) {
-  int feature = n->rank - 1, row = n->rows - 1, k = 0;
+  int feature = n->rank - 1, row = n->rows - 1;
   double f = (double)n->d[feature], r = (double)n->d[row];
   bool swap = up(r, 128) * up(f, 8) < up(f, 128) * up(r, 8);
-  order[k++] = swap ? row : feature;
-  order[k++] = swap ? feature : row;
-  for (int i = n->rank - 1; i >= 0; i--)
-    if (i != feature && i != row) order[k++] = i;
+  order[0] = swap ? row : feature;
+  order[1] = swap ? feature : row;
+  value_order_rest(order, 2, n->rank);
 }
 
 /* Parts of an image lie as what they are made of. */

@@ -144,14 +144,12 @@ static bool decide(const CostParams *params, const Sides *s, const int *own, con
   best->cost = -1;
   if (!is_free(s->x)) better(params, s, own, own, best);
   if (asked) better(params, s, own, order, best);
-  for (int d = 0; d < r; d++) order[d] = r - 1 - d;
+  value_order_rest(order, 0, r);
   better(params, s, own, order, best);
   for (int d = 0; d < r && (best->cost < 0 || best->widest > WIDE); d++) {
     if (s->gx[d] < 0 || !s->same[s->gx[d]]) continue;
-    int k = 0;
-    order[k++] = d;
-    for (int e = r - 1; e >= 0; e--)
-      if (e != d) order[k++] = e;
+    order[0] = d;
+    value_order_rest(order, 1, r);
     better(params, s, own, order, best);
   }
   return best->cost >= 0;
@@ -177,7 +175,7 @@ static bool repeated_order(const CostParams *params, const Sides *s, int *order)
 static bool splits_lanes(const CostParams *params, const Sides *s) {
   int order[64];
   double tiles;
-  for (int d = 0; d < s->n->rank; d++) order[d] = s->n->rank - 1 - d;
+  value_order_rest(order, 0, s->n->rank);
   return s->x->rank == 2 && s->n->rank == 3 &&
          value_padded(params, s->n, order, &tiles) > 2 * WIDE * hlo_bytes(s->n);
 }

@@ -85,7 +85,7 @@ static void number_elements(Expand *x, HNode *n) {
 /* It lies in its natural order. */
 static HNode *naturally(Expand *x, HNode *n) {
   int order[64];
-  for (int d = 0; d < n->rank; d++) order[d] = n->rank - 1 - d;
+  value_order_rest(order, 0, n->rank);
   tpu_lie(x->g, n, order);
   return n;
 }

@@ -121,16 +121,15 @@ static bool rows_reachable(const HNode *n, const HValue *v) {
 /* A sort runs along sublanes when another dimension fills whole tiles of lanes, else as it comes. */
 static void sort_order(const CostParams *params, const HNode *n, int *order) {
   const HNode *x = n->in[0];
-  int r = x->rank, k = 0, other = -1;
+  int r = x->rank, other = -1;
   int along = n->op == OP_SORT && n->src ? (int)op_int(n->src, "dimension", r - 1) : r - 1;
   for (int d = 0; d < r; d++)
     if (d != along && x->d[d] % 128 == 0) other = d;
   value_order_default(params, x, order);
   if (other < 0) return;
-  order[k++] = other;
-  order[k++] = along;
-  for (int d = r - 1; d >= 0; d--)
-    if (d != other && d != along) order[k++] = d;
+  order[0] = other;
+  order[1] = along;
+  value_order_rest(order, other == along ? 1 : 2, r);
 }
 
 static void swap_first(int *order) {
@@ -147,8 +146,7 @@ static bool pool_order(const HNode *x, const int64_t *window, int *order) {
   if (w < 2) return false;
   double a = (double)x->d[order[0]], b = (double)x->d[order[1]];
   if (w == 2 && up(b, 128) * up(a, 8) < up(a, 128) * up(b, 8)) swap_first(order); /* pads less */
-  for (int d = r - 1; d >= 0; d--)
-    if (window[d] != 1) order[w++] = d;
+  value_order_rest(order, w, r);
   return true;
 }
 
@@ -197,7 +195,7 @@ static void turn_pooled(Schedule *p, Kernel *k, HNode *n) {
   }
   if (n->kind == H_RWIN && !k->pool) {
     /* no emitter: the natural order serves, windows may lie in sublanes but of a matrix not in lanes */
-    for (int d = 0; d < r; d++) order[d] = r - 1 - d;
+    value_order_rest(order, 0, r);
     if (r == 2 && window[1] != 1 && window[0] == 1 && !tpu_running_sum(k, NULL)) swap_first(order);
     for (int q = 0; q < k->reads.n; q++) {
       HValue *v = k->reads.v[q];
@@ -231,9 +229,8 @@ static void turn_pooled(Schedule *p, Kernel *k, HNode *n) {
 
 /* The natural order; rows of one element lie as a vector. */
 static void rows_order(const HNode *x, int *order) {
-  int r = x->rank;
-  for (int d = 0; d < r; d++) order[d] = r - 1 - d;
-  if (r == 2 && x->d[1] == 1) swap_first(order);
+  value_order_rest(order, 0, x->rank);
+  if (x->rank == 2 && x->d[1] == 1) swap_first(order);
 }
 
 /* The order in which what addresses rows wants its operand x. */

@@ -6,6 +6,7 @@
 
 #include "sim/hlo/query.h"
 #include "sim/schedule/schedule.h"
+#include "sim/tpu/regroup.h"
 #include "sim/tpu/tpu.h"
 
 static double up(double x, double m) { return ceil(x / m) * m; }
@@ -464,8 +465,9 @@ static bool alike_order(Schedule *p, const HNode *n, int *order) {
   }
   if (!x) return false;
   lay_out(p, x);
-  tpu_reshaped_alike(n, x->order, order);
-  return true;
+  Regroup sides;
+  regroup(from, n, &sides);
+  return regroup_order(&sides, true, x->order, order);
 }
 
 static void lay_out(Schedule *p, HValue *v) {

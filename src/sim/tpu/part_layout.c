@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "sim/schedule/schedule.h"
+#include "sim/tpu/regroup.h"
 #include "sim/tpu/tpu.h"
 
 static double up(double x, double m) { return ceil(x / m) * m; }
@@ -14,34 +15,21 @@ static double lanes(int64_t d) { return up((double)d, 128) / (double)d; }
  * do those that become one. What is cut or joined cannot lie in lanes: there the last dimension that
  * stays does. */
 static void reshaped_order(const HNode *x, const int *in, const HNode *n, int *order) {
-  int group[64], from[64], k = 0, stays = -1;
-  bool whole[64] = {false};
-  for (int i = 0, j = 0; j < n->rank || i < x->rank;) { /* x's dimensions by the first one of n */
-    int64_t a = i < x->rank ? x->d[i] : 1, b = j < n->rank ? n->d[j] : 1;
-    int first = MIN(j, n->rank - 1), end = j + 1;
-    if (i < x->rank && a == b) whole[i] = true;
-    if (whole[i] && a > 1 && (stays < 0 || lanes(a) <= lanes(x->d[stays]))) stays = i;
-    if (i < x->rank) group[i++] = first;
-    while (a != b && (a < b ? i < x->rank : end < n->rank))
-      if (a < b) a *= x->d[i], group[i++] = first;
-      else b *= n->d[end++];
-    j = end;
+  Regroup r;
+  int k = 0, stays = -1;
+  bool done[64] = {false};
+  regroup(x, n, &r);
+  for (int d = 0; d < x->rank; d++)
+    if (r.gx[d] >= 0 && r.same[r.gx[d]] && (stays < 0 || lanes(x->d[d]) <= lanes(x->d[stays])))
+      stays = d;
+  bool turn = stays >= 0 && r.gx[in[0]] >= 0 && !r.same[r.gx[in[0]]];
+  for (int q = turn ? -1 : 0; q < x->rank; q++) {
+    int group = r.gx[q < 0 ? stays : in[q]];
+    for (int d = n->rank - 1; d >= 0 && group >= 0 && !done[group]; d--)
+      if (r.gn[d] == group) order[k++] = d;
+    if (group >= 0) done[group] = true;
   }
-  bool turn = stays >= 0 && !whole[in[0]];
-  if (turn) from[k++] = stays;
-  for (int i = 0; i < x->rank; i++)
-    if (!turn || in[i] != stays) from[k++] = in[i];
-  bool there[64] = {false};
-  k = 0;
-  for (int q = 0; q < x->rank; q++) {
-    int first = group[from[q]], end = n->rank;
-    for (int i = 0; i < x->rank; i++)
-      if (group[i] > first) end = MIN(end, group[i]);
-    for (int d = end - 1; d >= first; d--)
-      if (!there[d] && n->d[d] > 1) order[k++] = d, there[d] = true;
-  }
-  for (int d = n->rank - 1; d >= 0; d--) /* of one element */
-    if (!there[d]) order[k++] = d;
+  value_order_rest(order, k, n->rank); /* of one element */
 }
 
 /* Features and rows share the tiles, so that they pad least. */

@@ -4,72 +4,27 @@
  * least padded. Both are stored, and what it reads is copied where it lies otherwise. */
 #include "sim/hlo/query.h"
 #include "sim/schedule/schedule.h"
+#include "sim/tpu/regroup.h"
 #include "sim/tpu/tpu.h"
 
 #define NEAR 6 /* operations to a product that has a say in how its operands lie */
 #define MOST 16
 
-typedef struct Sides { /* of a reshape */
-  const HNode *x, *n;
-  int gx[64], gn[64]; /* the group of elements that each dimension is of; -1: it is one wide */
-  bool same[64];      /* the group is one dimension on both sides */
-} Sides;
-
-static void find_groups(Sides *s) {
-  int i = 0, j = 0;
-  for (int g = 0; i < s->x->rank || j < s->n->rank; g++) {
-    int64_t a = 1, b = 1;
-    int wide[2] = {0, 0};
-    do {
-      bool left = a <= b ? i < s->x->rank : j >= s->n->rank;
-      int64_t d = left ? s->x->d[i] : s->n->d[j];
-      if (left) a *= d, s->gx[i++] = d > 1 ? g : -1;
-      else b *= d, s->gn[j++] = d > 1 ? g : -1;
-      wide[left] += d > 1;
-    } while (a != b && (i < s->x->rank || j < s->n->rank));
-    s->same[g] = wide[0] == 1 && wide[1] == 1;
-  }
-}
-
-/* The order of one side that follows from the other's; false: what is one group lies apart. */
-static bool follow(const Sides *s, bool forward, const int *from, int *to) {
-  const HNode *a = forward ? s->x : s->n, *b = forward ? s->n : s->x;
-  const int *ga = forward ? s->gx : s->gn, *gb = forward ? s->gn : s->gx;
-  int k = 0, group = -1, last = 0;
-  for (int q = 0; q < a->rank; q++) {
-    int d = from[q];
-    if (ga[d] < 0) continue;
-    if (ga[d] == group) {
-      if (d > last) return false;
-      last = d;
-      continue;
-    }
-    group = ga[d], last = d;
-    for (int e = d + 1; e < a->rank; e++)
-      if (ga[e] == group) return false;
-    for (int e = b->rank - 1; e >= 0; e--)
-      if (gb[e] == group) to[k++] = e;
-  }
-  for (int e = b->rank - 1; e >= 0; e--)
-    if (gb[e] < 0) to[k++] = e;
-  return k == b->rank;
-}
-
 static bool fills(int64_t rows) { return rows % 8 == 0 || rows == 4 || rows <= 2; }
 
 /* In these orders, is the one the memory of the other? Rows that are split or joined fill their tiles, all
  * of one height where there are several side by side. */
-static bool is_view(const Sides *s, const int *ox, const int *on) {
+static bool is_view(const Regroup *s, const int *ox, const int *on) {
   if (s->gx[ox[0]] < 0 || !s->same[s->gx[ox[0]]]) return false;
   int64_t lanes = s->x->d[ox[0]], a = s->x->d[ox[1]], b = s->n->d[on[1]];
   return a == b || (a % 8 == 0 && b % 8 == 0) || (lanes <= 128 && fills(a) && fills(b));
 }
 
 bool tpu_joined_order(const HNode *n, const int *from, int *order) {
-  Sides s = {.x = n->in[0], .n = n};
-  if (n->rank > MOST || s.x->rank > MOST) return false;
-  find_groups(&s);
-  return follow(&s, true, from, order) && is_view(&s, from, order);
+  Regroup s;
+  if (n->rank > MOST || n->in[0]->rank > MOST) return false;
+  regroup(n->in[0], n, &s);
+  return regroup_order(&s, true, from, order) && is_view(&s, from, order);
 }
 
 static bool has_product(const HNode *n, bool before, int depth) {
@@ -95,10 +50,10 @@ static bool is_free(const HNode *x) {
   return x->kind == H_BCAST || x->kind == H_TRANSPOSE || x->kind == H_EWISE;
 }
 
-static bool choose(const CostParams *params, const Sides *s, const int *own, const int *order,
+static bool choose(const CostParams *params, const Regroup *s, const int *own, const int *order,
                    Choice *c) {
   double tiles, to, from = value_padded(params, s->x, order, &tiles), plain = hlo_bytes(s->n);
-  if (!follow(s, true, order, c->n)) return false;
+  if (!regroup_order(s, true, order, c->n)) return false;
   memcpy(c->x, order, sizeof *order * (size_t)s->x->rank);
   to = value_padded(params, s->n, c->n, &tiles);
   c->moved = false;
@@ -109,7 +64,7 @@ static bool choose(const CostParams *params, const Sides *s, const int *own, con
   return true;
 }
 
-static void better(const CostParams *params, const Sides *s, const int *own, const int *order,
+static void better(const CostParams *params, const Regroup *s, const int *own, const int *order,
                    Choice *best) {
   Choice c;
   if (choose(params, s, own, order, &c) && (best->cost < 0 || c.cost < best->cost * 0.999))
@@ -135,11 +90,11 @@ static bool wanted(const CostParams *params, const HNode *n, int *order, bool *c
 #define WIDE 4 /* times as large with its padding: then another dimension is brought into lanes */
 
 /* The orders that the two sides take; false: nothing is known of it. */
-static bool decide(const CostParams *params, const Sides *s, const int *own, const int *want,
+static bool decide(const CostParams *params, const Regroup *s, const int *own, const int *want,
                    bool copied, Choice *best) {
   int r = s->x->rank, order[64];
   if (choose(params, s, own, own, best) && best->view && !is_free(s->x)) return true;
-  bool asked = want && follow(s, false, want, order);
+  bool asked = want && regroup_order(s, false, want, order);
   if (asked && copied && choose(params, s, own, order, best) && best->view) return true;
   best->cost = -1;
   if (!is_free(s->x)) better(params, s, own, own, best);
@@ -156,7 +111,7 @@ static bool decide(const CostParams *params, const Sides *s, const int *own, con
 }
 
 /* The order of a reshape of something repeated, whose groups lie as what is repeated does. */
-static bool repeated_order(const CostParams *params, const Sides *s, int *order) {
+static bool repeated_order(const CostParams *params, const Regroup *s, int *order) {
   const HNode *from = s->x->kind == H_BCAST ? s->x->in[0] : NULL;
   int in[64], k = 0;
   bool there[64] = {false};
@@ -172,7 +127,7 @@ static bool repeated_order(const CostParams *params, const Sides *s, int *order)
 }
 
 /* Does it split what lies in lanes so finely that it cannot lie there any more? */
-static bool splits_lanes(const CostParams *params, const Sides *s) {
+static bool splits_lanes(const CostParams *params, const Regroup *s) {
   int order[64];
   double tiles;
   value_order_rest(order, 0, s->n->rank);
@@ -236,7 +191,7 @@ static bool join_lanes(HGraph *g, const CostParams *params, HComp *c, HNode *n, 
 
 /* A turned argument whose dimensions are joined or split as they lie is read as it is, and copied once. */
 static bool turned_argument(HGraph *g, const CostParams *params, HComp *c, HNode *n,
-                            const Sides *s) {
+                            const Regroup *s) {
   HNode *x = n->in[0], *from = x->kind == H_TRANSPOSE ? x->in[0] : NULL;
   int there[64], own[64], want[64];
   Choice as_it_lies;
@@ -261,14 +216,14 @@ static bool turned_argument(HGraph *g, const CostParams *params, HComp *c, HNode
 
 void tpu_lay_reshape(HGraph *g, const CostParams *params, HComp *c, HNode *n) {
   HNode *x = n->in[0];
-  Sides s = {.x = x, .n = n};
+  Regroup s;
   int own[64], want[64];
   Choice best;
   bool copied;
   if (c->parent || n->part || n->rows || x->part || x->rows || n->rank < 2 || x->rank < 2 ||
       n->rank > MOST || x->rank > MOST || hlo_count(n) <= 1024 || hlo_same_dimensions(n))
     return;
-  find_groups(&s);
+  regroup(x, n, &s);
   value_order_default(params, x->kind == H_PAD ? x->in[0] : x, own); /* pads lie as what they pad */
   bool near = has_product(x, true, 0) || has_product(n, false, 0);
   if (near && !splits_lanes(params, &s)) return;

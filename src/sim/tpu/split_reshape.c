@@ -3,35 +3,17 @@
  * it of two, as upsampling does, elements move between tiles: it is an operation of its own, and what it
  * reads is stored for it, in small tiles where few elements are beside each other. */
 #include "sim/schedule/schedule.h"
+#include "sim/tpu/regroup.h"
 #include "sim/tpu/tpu.h"
 
 #define FAR 12 /* operations to the parts that tell how an image lies */
 
-/* Dimensions of the two sides of a reshape that are made of the same elements, from the first on: the
- * next group, which ends before x->d[*i] and n->d[*j]. */
-static void next_group(const HNode *x, const HNode *n, int *i, int *j) {
-  int64_t a = 1, b = 1;
-  do {
-    if (a <= b && *i < x->rank) a *= x->d[(*i)++];
-    else if (*j < n->rank) b *= n->d[(*j)++];
-    else if (*i < x->rank) a *= x->d[(*i)++];
-  } while (a != b && (*i < x->rank || *j < n->rank));
-}
-
-static int last_wide(const HNode *n, int from,
-                     int to) { /* 1 + the last dimension of more than one */
-  while (to > from && n->d[to - 1] <= 1) to--;
-  return to > from ? to : 0;
-}
-
 /* Which dimension of n, a reshape of x, shares the tiles if dimension `row` of x does: 1 + its number. */
 static int reshaped_row(const HNode *x, const HNode *n, int row) {
-  for (int i = 0, j = 0; i < x->rank && j < n->rank;) {
-    int at = j;
-    next_group(x, n, &i, &j);
-    if (row < i) return last_wide(n, at, j);
-  }
-  return 0;
+  Regroup r;
+  int last = 0;
+  regroup(x, n, &r);
+  return r.gx[row] >= 0 && regroup_count(&r, true, r.gx[row], &last) ? last + 1 : 0;
 }
 
 /* 1 + the dimension that lies in sublanes of an image which is made of parts; 0: not known. */
@@ -65,19 +47,15 @@ static bool moves_rows(const HNode *n, int rows[2]) {
   const HNode *x = n->in[0];
   int row = image_row(x, 0);
   if (!row || n->rank < 3 || x->rank < 3 || n->d[n->rank - 1] != x->d[x->rank - 1]) return false;
-  for (int i = 0, j = 0; i < x->rank && j < n->rank;) {
-    int a = i, b = j, wide[2] = {0, 0};
-    next_group(x, n, &i, &j);
-    if (row > i) continue;
-    if (i == x->rank) return false; /* in lanes */
-    for (int q = a; q < i; q++) wide[0] += x->d[q] > 1;
-    for (int q = b; q < j; q++) wide[1] += n->d[q] > 1;
-    rows[0] = last_wide(x, a, i);
-    rows[1] = last_wide(n, b, j);
-    if (wide[0] == wide[1] || !rows[0] || !rows[1]) return false;
-    return x->d[rows[0] - 1] % 8 || n->d[rows[1] - 1] % 8;
-  }
-  return false;
+  Regroup r;
+  int last[2] = {0};
+  regroup(x, n, &r);
+  int group = r.gx[row - 1];
+  if (group < 0 || group == r.gx[x->rank - 1]) return false; /* in lanes */
+  if (regroup_count(&r, false, group, &last[0]) == regroup_count(&r, true, group, &last[1]))
+    return false;
+  for (int i = 0; i < 2; i++) rows[i] = last[i] + 1;
+  return x->d[last[0]] % 8 || n->d[last[1]] % 8;
 }
 
 void tpu_split_tiles(HComp *c) {

@@ -46,7 +46,6 @@ void tpu_split_tiles(HComp *c);
 bool tpu_joined_order(const HNode *n, const int *from, int *order);
 void tpu_lie(HGraph *g, HNode *n, const int *order); /* it is stored in that order */
 void tpu_lay_reshape(HGraph *g, const CostParams *params, HComp *c, HNode *n);
-void tpu_reshaped_alike(const HNode *reshape, const int *from, int *order);
 /* Is it a slice of an argument, from its first elements on, that takes the same tiles? */
 bool tpu_slice_view(const CostParams *params, const HNode *n);
 /* Does the kernel do nothing but take a slice of an argument that begins with tiles? On chip that is a

@@ -8,20 +8,6 @@
 
 static double up(double x, double m) { return ceil(x / m) * m; }
 
-void tpu_reshaped_alike(const HNode *n, const int *from, int *order) {
-  const HNode *x = n->in[0];
-  int at[64] = {0}, k = 0;
-  for (int i = 0, j = 0; i < x->rank; i++) {
-    if (x->d[i] == 1) continue;
-    while (n->d[j] == 1) j++;
-    at[i] = j++;
-  }
-  for (int i = 0; i < x->rank; i++)
-    if (x->d[from[i]] != 1) order[k++] = at[from[i]];
-  for (int i = n->rank - 1; i >= 0; i--)
-    if (n->d[i] == 1) order[k++] = i;
-}
-
 /* Rows of a tile that holds so many. */
 static int tile_rows(int64_t rows) { return rows > 4 ? 8 : rows > 2 ? 4 : rows > 1 ? 2 : 1; }
 

@@ -32,8 +32,7 @@ struct ChipCompiler {
   /* ---- kernels that are joined ---- */
   void (*join)(Joins *js);
   bool (*joins_nothing)(const Schedule *p,
-                        const Kernel *k);              /* with what makes its input. NULL: false */
-  bool (*walks)(const Kernel *maker, const Kernel *k); /* also over what is no loop. NULL: false */
+                        const Kernel *k); /* with what makes its input. NULL: false */
   bool (*joins_maker)(Joins *js, int at, const HValue *v,
                       bool loops); /* may kernel `at` join v's? */
   bool (*shares_tables)(const Kernel *k,

@@ -42,8 +42,8 @@ int joins_maker(Joins *js, int at, bool loops) {
     HValue *v = base_of(k->reads.v[r]);
     if (v->kernel < 0 || v->node->comp != p->comp || hlo_count(v->node) != dom) continue;
     const Kernel *s = p->kernels.v[v->kernel];
-    bool walks = kernel_loops_over(s) || (c->walks && c->walks(s, k));
-    if (s == k || s->dead || s->copy || s->rows || !walks || kernel_domain(s) != dom) continue;
+    if (s == k || s->dead || s->copy || s->rows || !kernel_loops_over(s) || kernel_domain(s) != dom)
+      continue;
     if (s->roots.v[0]->val->lone || s->attention || (several && !s->conv) || v->node->ends)
       continue;
     if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;

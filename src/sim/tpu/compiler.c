@@ -85,7 +85,6 @@ const ChipCompiler tpu_compiler = {
     .view = tpu_view,
     .pools = tpu_pool_emitter,
     .join = tpu_join,
-    .walks = tpu_walks,
     .joins_maker = tpu_joins_maker,
     .shares_tables = tpu_shares_tables,
     .joins_sibling = tpu_joins_sibling,

@@ -6,21 +6,12 @@
 #include "sim/tpu/cost.h"
 #include "sim/tpu/tpu.h"
 
-/* A window has at most so many tiles along the sublanes of what is summed. */
-static bool tall(const Kernel *k) {
-  for (int i = 0; i < k->reads.n; i++) {
-    const HValue *v = k->reads.v[i];
-    if (v->node->rank == 2 && v->node->d[v->order[1]] > 8 * 1024) return true;
-  }
-  return false;
-}
-
 /* Are an unfused reduction's arrays taken in one window? They are up to a third of each core's share of
  * on-chip memory: 1280 tiles of 4 KiB but not 1320 in 16 MiB, 2560 but not 2640 in twice that. */
 static bool reduced_at_once(const CostParams *params, const Kernel *k, double tiles) {
   for (int i = 0; i < k->roots.n; i++)
     if (k->roots.v[i]->val) tiles += k->roots.v[i]->val->tiles;
-  return tiles <= 1290 * params->scoped / (16 << 20) * params->cores && !tall(k);
+  return tiles <= 1290 * params->scoped / (16 << 20) * params->cores;
 }
 
 /* Are elements added, which takes 32 bits whatever they are stored in? */
@@ -139,14 +130,6 @@ static double far_write(const CostParams *params, const HValue *v) {
 
 #define TURN_WINDOW 768 /* tiles of both sides that are turned at a time */
 
-/* Rows that were gathered by a matrix of indices are turned as the matrix of all of them: its tiles,
- * as they come and turned. */
-static void gathered_tiles(const HNode *n, double held[2]) {
-  double rows = (double)(n->d[0] * n->d[1]), d = (double)n->d[2];
-  held[0] = ceil(rows / 8) * ceil(d / 128);
-  held[1] = ceil(rows / 128) * ceil(d / 8);
-}
-
 /* Matrices in a batch, of more than a tile's height, do not go through the transpose unit. */
 static bool tall_matrices(const HValue *v) {
   return v->node->rank > 3 || (v->node->rank == 3 && v->node->d[v->order[1]] > 8);
@@ -164,9 +147,6 @@ static double turn_cycles(const CostParams *params, HValue *from, HValue *to, bo
     held[i] = joins || side[i]->node->lies
                   ? MIN(side[i]->tiles, side[i]->bytes / tpu_width(side[i]) / 1024)
                   : side[i]->tiles;
-  const HNode *rows = base_of(from)->node;
-  if (!joins && rows->kind == H_GATHER && rows->rank == 3 && rows->in[0]->rank == 2)
-    gathered_tiles(rows, held);
   double tiles = held[0] + held[1], per = TURN_WINDOW * params->cores, w = 100;
   double n = MAX(1, ceil(tiles / per));
   const HNode *x = to->node; /* windows are whole slices of the outermost dimension */

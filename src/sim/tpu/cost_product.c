@@ -470,14 +470,6 @@ static double exchanged(const CostParams *params, const HNode *n) {
          params->side / params->macs;
 }
 
-/* How often more than once the images of a convolution without taps are made: for each window of features, where
- * the sums of all of them, in f32, are more than one window. */
-static double made_again(const CostParams *params, const Product *p, const ProductShape *s) {
-  if (!p->c->is_conv || p->c->taps > 1 || p->gradient || p->swap || params->side <= 128 || s->n < 4)
-    return 0;
-  return MIN(s->n, ceil(s->out_tiles * 4096 / params->one_bytes)) - 1;
-}
-
 void tpu_product(Schedule *plan, Kernel *k) {
   const CostParams *params = plan->params;
   Product p = {0};
@@ -496,7 +488,6 @@ void tpu_product(Schedule *plan, Kernel *k) {
   if (work > 0 && (!p.c->is_conv || (p.c->taps == 1 && !p.gradient)))
     s.sums = s.out_tiles * ceil(s.k / (params->side / 128)) * params->sums * params->cvpu;
   s.vector += batch_moved(params, &p);
-  s.vector += made_again(params, &p, &s) * before * params->cvpu;
   if (depthwise(p.c)) { /* on the vector unit, tap by tap */
     s.passes = 0;
     s.vector += depthwise_work(params, &p);

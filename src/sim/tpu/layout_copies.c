@@ -37,42 +37,6 @@ bool tpu_same_order(const HValue *a, const HValue *b) {
   return a->node->rank == b->node->rank && a->order[0] == b->order[0] && a->order[1] == b->order[1];
 }
 
-/* An argument that two convolutions read, with a spatial dimension in its tile and a batch that
- * fills the lanes, is turned once so that the batch is in lanes. */
-static void turn_images(Schedule *p) {
-  for (int i = 0; i < p->comp->params.n; i++) {
-    HValue *v = p->comp->params.v[i]->val, *w = NULL;
-    int r = v->node->rank, n = 0, batch = -1, order[64];
-    bool narrow = true; /* both round it */
-    if (r < 4 || r > 64) continue;
-    for (int q = 0; q < p->kernels.n; q++) {
-      const Kernel *k = p->kernels.v[q];
-      if (k->dead || !k->conv || !k->conv->conv->is_conv) continue;
-      for (int z = 0; z < k->reads.n; z++) n += k->reads.v[z] == v;
-      const HConv *c = k->conv->conv;
-      if (k->conv->in[0] != v->node &&
-          !(k->conv->in[0]->kind == H_EWISE && k->conv->in[0]->in[0] == v->node))
-        continue;
-      narrow &= k->conv->in[0]->dt == DT_BF16;
-      if (c->lhs[v->order[0]] != 'k' || c->lhs[v->order[1]] != 's') continue;
-      for (int d = 0; d < r; d++)
-        if (c->lhs[d] == 'm' && v->node->d[d] % 128 == 0) batch = d;
-    }
-    if (n < 2 || batch < 0) continue;
-    order[0] = batch;
-    for (int d = 0, o = 1; d < r; d++)
-      if (v->order[d] != batch) order[o++] = v->order[d];
-    w = tpu_copy(p, v, order);
-    w->rounded = narrow && v->node->dt == DT_F32;
-    value_layout(p->params, w, order);
-    for (int q = 0; q + 1 < p->kernels.n; q++) {
-      Kernel *k = p->kernels.v[q];
-      for (int z = 0; z < k->reads.n && !k->dead && k->conv; z++)
-        if (k->reads.v[z] == v) k->reads.v[z] = w;
-    }
-  }
-}
-
 /* Is it only what loops read and do not change? */
 static bool for_loops(const HNode *n) {
   for (int i = 0; i < n->n_users; i++) {
@@ -279,47 +243,9 @@ static void turn_reshaped(Schedule *p) {
   }
 }
 
-/* Does it read nothing but a relayout? */
-static bool reads_copy(const Schedule *p, const Kernel *k) {
-  const HValue *v = k->reads.n == 1 ? k->reads.v[0] : NULL;
-  return v && v->kernel >= 0 && v->node->comp == p->comp && p->kernels.v[v->kernel]->copy_of;
-}
-
-/* Is it a convolution's result as it is, perhaps transposed, that nothing else reads? roles: of its dimensions. */
-static bool bare(const Kernel *k, char *roles) {
-  const HNode *root = k->roots.v[0], *n = root;
-  int from[64];
-  for (int i = 0; i < n->rank; i++) from[i] = i;
-  for (; n->kind == H_TRANSPOSE && n->in[0]->n_users == 1; n = n->in[0])
-    for (int i = 0; i < n->rank; i++) from[i] = (int)n->dims[from[i]];
-  for (int i = 0; i < n->rank && n == k->conv; i++) roles[i] = n->conv->out[from[i]];
-  return k->roots.n == 1 && n == k->conv && root->n_users == 0;
-}
-
-/* Can the kernel that makes a result of the program write it in the order that results have? */
-static bool writes_result(const Schedule *p, const HValue *v, const int *order, bool turned) {
-  const Kernel *k = p->kernels.v[v->kernel];
-  int kind = k->roots.v[0]->kind;
-  if (kind == H_GATHER && order[0] == v->order[0] && v->node->rank > 2)
-    return true; /* rows land in any order */
-  bool read = false;
-  for (int q = 0; q < p->kernels.n && !read; q++)
-    for (int z = 0; z < p->kernels.v[q]->reads.n; z++)
-      if (!p->kernels.v[q]->dead && base_of(p->kernels.v[q]->reads.v[z]) == v) read = true;
-  bool indexed = kind == H_GATHER || kind == H_SCATTER || kind == H_SORT || kind == H_SELSCAT ||
-                 turned || (kind == H_RWIN && k->inner.n == 1 && reads_copy(p, k));
-  if (!k->conv) /* a loop writes any order, sums and reshapes come as they were laid out */
-    return !read && !indexed && !tpu_sliced_of(k, v->node) && v->node->kind != H_REDUCE &&
-           !(kind == H_RESHAPE && k->copy) && !hlo_stacked(v->node);
-  if (turned) return false;
-  const HConv *c = k->conv->conv;
-  bool whole = k->conv->rank == v->node->rank;
-  if (!c->is_conv) return !read && (!whole || c->batch == 1);
-  HValue as = *v;
-  memcpy(as.order, order, sizeof *order * (size_t)v->node->rank);
-  char roles[64];
-  return whole && bare(k, roles) && tpu_order_serves(v, c, roles, true) &&
-         tpu_order_serves(&as, c, roles, true);
+/* Gathered rows of three sides or more land in any order that keeps their lanes. */
+static bool lands_anywhere(const Kernel *k, const HValue *v, const int *order) {
+  return k->roots.v[0]->kind == H_GATHER && order[0] == v->order[0] && v->node->rank > 2;
 }
 
 static const HNode *argument(const HNode *n) { /* that this is, perhaps converted; or NULL */
@@ -350,7 +276,7 @@ static bool updates_weights(const Kernel *k, const HNode *like) {
  * order pads alike, the product then lies in its natural order, and everything that meets it in the
  * other one: through the constants that all updates of one shape share also the weights of other layers
  * of that shape, if it is the last of their gradients. Weights and slots are turned there and back. */
-static void turn_weights(Schedule *p, bool *turned) {
+static void turn_weights(Schedule *p) {
   int nk = p->kernels.n;
   for (int i = nk - 1; i >= 0 && p->params->keeps_turned; i--) {
     const Kernel *k = p->kernels.v[i];
@@ -378,37 +304,15 @@ static void turn_weights(Schedule *p, bool *turned) {
       }
       for (int q = 0; q < u->roots.n; q++)
         if (same_shape(u->roots.v[q], t)) value_layout(p->params, u->roots.v[q]->val, other);
-      turned[j] = true;
     }
-  }
-}
-
-/* A loop that writes a result of the program in this order takes what it cuts out of arguments from copies
- * in the same order. */
-static void turn_sliced(Schedule *p, const HValue *v, const int *order, int kernels) {
-  Kernel *k = p->kernels.v[v->kernel];
-  for (int q = 0; q < k->reads.n && !k->conv && !k->reduce && k->inner.n > 1; q++) {
-    HValue *r = k->reads.v[q];
-    bool cut = false;
-    for (int i = 0; i < k->inner.n; i++)
-      cut |= k->inner.v[i]->kind == H_SLICE && k->inner.v[i]->in[0] == r->node &&
-             hlo_same_shape(k->inner.v[i], v->node->rank, v->node->d);
-    if (!cut || !r->is_param || r->node->rank != v->node->rank || r->bytes < TURN_MIN ||
-        r->order[0] == order[0])
-      continue;
-    HValue *w = earlier_copy(p, r, order, kernels);
-    if (!w) w = tpu_copy(p, r, order);
-    k = p->kernels.v[v->kernel];
-    k->reads.v[q] = w;
   }
 }
 
 /* Results of the program have the default order. */
 static void turn_results(Schedule *p) {
   int nk = p->kernels.n;
-  bool *turned = ARENA_ARRAY(p->arena, bool, nk + 1);
-  for (int i = 0; i < nk; i++) turned[i] = tpu_update_rows(p, i);
-  turn_weights(p, turned);
+  for (int i = 0; i < nk; i++) tpu_update_rows(p, i);
+  turn_weights(p);
   for (int i = 0; i < p->comp->outputs.n; i++) {
     HValue *v = p->comp->outputs.v[i]->val;
     if (!v || v->is_param || (v->alias && !v->node->lies) || v->node->rank < 2 ||
@@ -417,11 +321,10 @@ static void turn_results(Schedule *p) {
     int order[64];
     value_order_default(p->params, v->node, order);
     if (v->bytes < TURN_MIN) continue;
-    turn_sliced(p, v, order, nk);
     bool moved = false;
     for (int d = 0; d < (v->node->lies ? v->node->rank : 2); d++) moved |= order[d] != v->order[d];
     if (!moved) continue;
-    if (!v->alias && writes_result(p, v, order, v->kernel < nk && turned[v->kernel])) {
+    if (!v->alias && lands_anywhere(p->kernels.v[v->kernel], v, order)) {
       value_layout(p->params, v, order);
       continue;
     }
@@ -447,7 +350,6 @@ static void find_turns(Schedule *p) {
 void tpu_copies(Schedule *p) {
   find_turns(p);
   transposed_views(p);
-  turn_images(p);
   turn_operands(p);
   turn_updated(p);
   turn_heads(p);

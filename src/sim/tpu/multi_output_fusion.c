@@ -86,12 +86,6 @@ static bool sums_pixels(const Kernel *k, const HNode *product) {
   return false;
 }
 
-/* Does it put features beside each other? Their sums, as of a batch norm, are taken on the way. */
-static bool joins_features(const Kernel *k) {
-  const HNode *n = k->roots.n == 1 ? k->roots.v[0] : NULL;
-  return n && n->kind == H_CONCAT && n->index == n->rank - 1;
-}
-
 /* Does it do nothing but add up columns? */
 static bool sums_columns(const Kernel *k) {
   for (int i = 0; i < k->roots.n; i++) {
@@ -254,8 +248,6 @@ static bool sums_other_sides(const Kernel *a, const Kernel *b) {
 static bool repeats(const Kernel *k, const HNode *n) {
   return !k->reduce && hlo_count(n) > 1 && hlo_count(n) < kernel_domain(k);
 }
-
-bool tpu_walks(const Kernel *maker, const Kernel *k) { return k->reduce && joins_features(maker); }
 
 bool tpu_joins_maker(Joins *js, int at, const HValue *v, bool loops) {
   const Kernel *k = js->p->kernels.v[at], *s = js->p->kernels.v[v->kernel];

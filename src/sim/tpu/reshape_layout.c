@@ -110,22 +110,6 @@ static bool decide(const CostParams *params, const Regroup *s, const int *own, c
   return best->cost >= 0;
 }
 
-/* The order of a reshape of something repeated, whose groups lie as what is repeated does. */
-static bool repeated_order(const CostParams *params, const Regroup *s, int *order) {
-  const HNode *from = s->x->kind == H_BCAST ? s->x->in[0] : NULL;
-  int in[64], k = 0;
-  bool there[64] = {false};
-  if (!from || from->rank < 2 || from->rank > MOST) return false;
-  value_order_default(params, from, in);
-  for (int q = 0; q < from->rank; q++)
-    for (int d = s->n->rank - 1; d >= 0; d--)
-      if (s->gn[d] >= 0 && s->gn[d] == s->gx[s->x->dims[in[q]]] && !there[d])
-        order[k++] = d, there[d] = true;
-  for (int d = s->n->rank - 1; d >= 0; d--)
-    if (!there[d]) order[k++] = d;
-  return true;
-}
-
 /* Does it split what lies in lanes so finely that it cannot lie there any more? */
 static bool splits_lanes(const CostParams *params, const Regroup *s) {
   int order[64];
@@ -228,7 +212,7 @@ void tpu_lay_reshape(HGraph *g, const CostParams *params, HComp *c, HNode *n) {
   bool near = has_product(x, true, 0) || has_product(n, false, 0);
   if (near && !splits_lanes(params, &s)) return;
   if (!near && (join_lanes(g, params, c, n, own) || turned_argument(g, params, c, n, &s))) return;
-  bool known = wanted(params, n, want, &copied) || repeated_order(params, &s, want);
+  bool known = wanted(params, n, want, &copied);
   if (!decide(params, &s, own, known ? want : NULL, copied, &best) || (near && best.view)) return;
   bool fits = known;
   for (int i = 0; i < n->rank && known; i++) fits &= best.n[i] == want[i];

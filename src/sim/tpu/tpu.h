@@ -39,8 +39,6 @@ bool tpu_turned_inside(const HValue *v, const HConv *c, const char *roles);
 bool tpu_order_serves(const HValue *v, const HConv *c, const char *roles, bool result);
 /* The stored array that a kernel does nothing to but take a slice of; the slice keeps its order. */
 const HValue *tpu_sliced_of(const Kernel *k, const HNode *n);
-/* reshapes that move elements between tiles, of arrays that lie as an image in parts does */
-void tpu_split_tiles(HComp *c);
 /* how the two sides of a reshape lie that no product is near to */
 /* The order of a reshape's result that is the memory of its argument in that order; false: none is. */
 bool tpu_joined_order(const HNode *n, const int *from, int *order);
@@ -119,7 +117,6 @@ extern const ChipCompiler tpu_compiler;
 void tpu_fuse(Schedule *p);
 SchedView tpu_view(const Schedule *p, const HNode *n);
 void tpu_join(Joins *js);
-bool tpu_walks(const Kernel *maker, const Kernel *k);
 bool tpu_joins_maker(Joins *js, int at, const HValue *v, bool loops);
 bool tpu_shares_tables(const Kernel *k, const HNode *n);
 bool tpu_joins_sibling(Joins *js, int i, int j, const HNode *shared, bool table);

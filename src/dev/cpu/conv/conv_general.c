@@ -1,5 +1,5 @@
 /* im2col and a product: see the header. */
-#include "dev/cpu/conv/conv_general.h"
+#include "dev/cpu/conv/conv.h"
 
 #include <cblas.h>
 

@@ -42,15 +42,6 @@ typedef struct Planar {
 
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
-static const PlanarKernels *kernels(void) {
-#if defined(__x86_64__)
-  int bits = cpu_vector_bits();
-  if (bits >= 512) return &planar_avx512;
-  if (bits >= 256) return &planar_avx2;
-#endif
-  return NULL;
-}
-
 /* ---- what is copied ---- */
 
 static void plan(Planar *p, const ConvWindows *w) {
@@ -288,8 +279,10 @@ typedef struct Job {
 static bool run(void *arg, const ConvWindows *w) {
   const Job *j = arg;
   bool gradients = j->s->form == CONV_WEIGHTS;
-  Planar p = {
-      .first = w, .simd = kernels(), .groups = j->s->groups, .group_step = j->s->v[W].strides[0]};
+  Planar p = {.first = w,
+              .simd = planar_kernels(),
+              .groups = j->s->groups,
+              .group_step = j->s->v[W].strides[0]};
   plan(&p, w);
   int64_t size = w->channels * p.taps * w->depth, all = p.groups * size;
   int64_t rest = w->channels % p.together;
@@ -335,7 +328,7 @@ static bool worth_copies(const ConvShape *s, const ConvWindows *w, bool steps) {
 
 bool conv_planar_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
-  if (!kernels() || n < 1 || n > DIMS || s->swapped) return false;
+  if (!planar_kernels() || n < 1 || n > DIMS || s->swapped) return false;
   const ConvView *x = &s->v[X], *y = &s->v[Y];
   ConvWindows w = conv_windows(s, NULL, 0);
   int64_t least = MIN(w.channels, w.depth), most = MAX(w.channels, w.depth);

@@ -16,6 +16,7 @@ typedef struct PlanarKernels {
                   int64_t y_step, int64_t n, int64_t depth, float *w);
 } PlanarKernels;
 
-extern const PlanarKernels planar_avx2, planar_avx512;
+/* The widest that this host can run; NULL: none. */
+const PlanarKernels *planar_kernels(void);
 
 #endif

@@ -5,7 +5,6 @@
 #define WEFT_DEV_CPU_CONV_PREPARED_H
 
 #include "dev/cpu/conv/conv.h"
-#include "dev/cpu/conv/conv_general.h"
 
 /* One way to compute convolutions, of what conv.h says it reads. */
 typedef struct ConvImpl {

@@ -290,33 +290,44 @@ static bool float_fields(DType t, int *exp, int *man) {
 
 /* Rounds the mantissa to mode[1] bits (nearest even), then makes what exceeds the range of mode[0]
  * exponent bits infinite and flushes what is below its smallest normal number to zero. NaN stays; a
- * format without mantissa turns it into infinity. */
+ * format without mantissa turns it into infinity. u: the bits of a number with exp and man of them. */
+static uint64_t reduced(const EwKernel *k, uint64_t u, int exp, int man) {
+  uint64_t sign = (uint64_t)1 << (exp + man), inf = (((uint64_t)1 << exp) - 1) << man;
+  uint64_t a = u & (sign - 1);
+  if (a > inf) return k->mode[1] == 0 ? (u & sign) | inf : u;
+  if (k->mode[1] < man) {
+    int drop = man - k->mode[1];
+    uint64_t odd = (a >> drop) & 1, half = ((uint64_t)1 << (drop - 1)) - 1;
+    a = (a + half + odd) & ~(((uint64_t)1 << drop) - 1);
+  }
+  if (k->mode[0] < exp) {
+    uint64_t bias = ((uint64_t)1 << (exp - 1)) - 1, small = ((uint64_t)1 << (k->mode[0] - 1)) - 1;
+    uint64_t e = a >> man;
+    if (e > bias + small) a = inf;
+    else if (e <= bias - small) a = 0;
+  }
+  return (u & sign) | MIN(a, inf);
+}
+
+/* Formats without infinities, or with another bias, are reduced as f32, as in XLA. */
 static void run_reduce_precision(const EwKernel *k, int64_t n, void *out, Ins in,
                                  const int64_t *stride) {
   int exp, man;
-  float_fields(k->in, &exp, &man);
-  uint64_t sign = (uint64_t)1 << (exp + man), inf = (((uint64_t)1 << exp) - 1) << man;
+  if (float_fields(k->in, &exp, &man)) {
+    for (int64_t i = 0; i < n; i++)
+      store_bits(k->out, out, i, reduced(k, load_bits(k->in, in[0], i * stride[0]), exp, man));
+    return;
+  }
   for (int64_t i = 0; i < n; i++) {
-    uint64_t u = load_bits(k->in, in[0], i * stride[0]), a = u & (sign - 1);
-    if (a <= inf) {
-      if (k->mode[1] < man) {
-        int drop = man - k->mode[1];
-        uint64_t odd = (a >> drop) & 1, half = ((uint64_t)1 << (drop - 1)) - 1;
-        a = (a + half + odd) & ~(((uint64_t)1 << drop) - 1);
-      }
-      if (k->mode[0] < exp) {
-        uint64_t bias = ((uint64_t)1 << (exp - 1)) - 1,
-                 small = ((uint64_t)1 << (k->mode[0] - 1)) - 1;
-        uint64_t e = a >> man;
-        if (e > bias + small) a = inf;
-        else if (e <= bias - small) a = 0;
-      }
-      if (a > inf) a = inf;
-      u = (u & sign) | a;
-    } else if (k->mode[1] == 0) {
-      u = (u & sign) | inf;
-    }
-    store_bits(k->out, out, i, u);
+    double d;
+    load_d(k->in, in[0], i, 1, stride[0], &d);
+    float x = (float)d;
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    u = (uint32_t)reduced(k, u, 8, 23);
+    memcpy(&x, &u, sizeof x);
+    d = x;
+    store_d(k->out, out, i, 1, &d);
   }
 }
 
@@ -343,7 +354,6 @@ static void run_next_after(const EwKernel *k, int64_t n, void *out, Ins in, cons
 }
 
 bool ewise_misc(const Op *op, EwKernel *k) {
-  int exp, man;
   switch (op->kind) {
   case OP_COMPARE: return resolve_compare(op, k);
   case OP_SELECT: k->run = run_select; return true;
@@ -372,7 +382,7 @@ bool ewise_misc(const Op *op, EwKernel *k) {
     k->mode[0] = (int)op_int(op, "exponent_bits", 0);
     k->mode[1] = (int)op_int(op, "mantissa_bits", 0);
     k->run = run_reduce_precision;
-    return float_fields(k->in, &exp, &man) && k->mode[0] >= 1 && k->mode[1] >= 0;
+    return dtype_is_float(k->in) && k->mode[0] >= 1 && k->mode[1] >= 0;
   case OP_CHLO_NEXT_AFTER: k->run = run_next_after; return dtype_is_float(k->in);
   default: return false;
   }

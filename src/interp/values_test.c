@@ -216,6 +216,18 @@ static void floats(void **state) {
       "  %r = stablehlo.reduce_precision %a, format = e5m10 : tensor<4xf32>\n"
       "  %s = stablehlo.slice %r [0:3] : (tensor<4xf32>) -> tensor<3xf32>\n"
       EQ("s", "[0x7F800000, 0.0, 1.0]", "tensor<3xf32>"));
+  /* formats that are reduced as f32: the values of JAX 0.10 */
+#define REDUCED(t) \
+  run(C("a", "[13.0, 1.375, 0.0625, -2.75]", "tensor<4xf8E4M3FN>") \
+      "  %t = stablehlo.convert %a : (tensor<4xf8E4M3FN>) -> tensor<4x" t ">\n" \
+      "  %r = stablehlo.reduce_precision %t, format = e3m1 : tensor<4x" t ">\n" \
+      "  %w = stablehlo.convert %r : (tensor<4x" t ">) -> tensor<4xf32>\n" \
+      EQ("w", "[12.0, 1.5, 0.0, -3.0]", "tensor<4xf32>"))
+  REDUCED("f8E4M3B11FNUZ");
+  REDUCED("f8E5M2FNUZ");
+  run(C("a", "[13.0, 1.375, 0.0625, -2.75]", "tensor<4xf8E4M3FN>")
+      "  %r = stablehlo.reduce_precision %a, format = e3m1 : tensor<4xf8E4M3FN>\n"
+      EQ("r", "[12.0, 1.5, 0.0, -3.0]", "tensor<4xf8E4M3FN>"));
   run(C("a", "[1.0, 0.0, -1.0]", "tensor<3xf64>") C("b", "[2.0, -1.0, -1.0]", "tensor<3xf64>")
       "  %n = \"chlo.next_after\"(%a, %b) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>\n"
       EQ("n", "[0x3FF0000000000001, 0x8000000000000001, -1.0]", "tensor<3xf64>"));

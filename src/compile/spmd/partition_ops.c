@@ -3,6 +3,7 @@
 
 #include "compile/spmd/partition_priv.h"
 
+#include "ir/any_order.h"
 #include "ir/build.h"
 
 static bool is_splat(const Op *op) { return tensor_is_splat(op_attr(op, "value")->tensor); }
@@ -373,7 +374,7 @@ static Dim reduced_cuts(Spmd *s, const Op *op, Layout *need) {
   Dim cuts = {0};
   for (int d = 0; d < rank; d++)
     if (!b_has_dim(n, dims, d)) need->d[d] = want->d[at++];
-  bool splits = op->n_operands == 2 && may_begin_often(op);
+  bool splits = op->n_operands == 2 && may_begin_often(op) && region_any_order(op->regions[0]);
   for (int d = 0; d < rank && splits; d++)
     if (b_has_dim(n, dims, d) && own->d[d].n && !layout_has_any(need, rank, &own->d[d]) &&
         cuts.n + own->d[d].n <= MAX_AXES) {

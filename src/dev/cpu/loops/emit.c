@@ -6,6 +6,7 @@
 
 #include "dev/cpu/loops/emit_priv.h"
 #include "compile/pass/query.h"
+#include "ir/any_order.h"
 
 #define B g->b
 typedef LLVMValueRef V;
@@ -597,7 +598,8 @@ bool emit_supports(const Op *op) {
     if (op->n_operands != 2 * op->n_results || small) return false; /* small_types.c widens them */
     for (int i = 0; i < op->n_results; i++)
       if (op->results[i].type->dtype != op->operands[op->n_results + i]->type->dtype) return false;
-    return op->n_results <= 4 && emit_region_supported(op->regions[0]);
+    return op->n_results <= 4 && emit_region_supported(op->regions[0]) &&
+           region_any_order(op->regions[0]);
   }
   default: return false;
   }

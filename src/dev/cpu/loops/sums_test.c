@@ -107,9 +107,56 @@ static void test_product(void **state) { /* of two long vectors */
   tensor_release(t);
 }
 
+/* Bodies that are no sum take in one term after the other, as on XLA's CPU backend; rows and columns. */
+static float with_square(float a, float b) { return a + b * b; }
+static float difference(float a, float b) { return a - b; }
+static float last(float a, float b) { return (void)a, b; }
+static float fading(float a, float b) { return (a + b) * 0.5f; }
+
+#define N 40
+
+static void in_order(void **state) {
+  (void)state;
+  static const struct {
+    const char *body;
+    float (*f)(float, float);
+  } bodies[] = {
+      {"%q = stablehlo.multiply %b, %b : tensor<f32>\n%c = stablehlo.add %a, %q : tensor<f32>\n",
+       with_square},
+      {"%c = stablehlo.subtract %a, %b : tensor<f32>\n", difference},
+      {"%c = stablehlo.reshape %b : (tensor<f32>) -> tensor<f32>\n", last},
+      {"%h = stablehlo.constant dense<0.5> : tensor<f32>\n%q = stablehlo.add %a, %b : tensor<f32>\n"
+       "%c = stablehlo.multiply %q, %h : tensor<f32>\n",
+       fading},
+  };
+  int64_t dims[] = {N, N};
+  for (int k = 0; k < 8; k++) {
+    Tensor *x = tensor_make(DT_F32, 2, dims);
+    for (int i = 0; i < N * N; i++) ((float *)x->data)[i] = (float)(i * 7 % 11 - 5);
+    char *text = xasprintf(
+        "func.func @main(%%x: tensor<%dx%dxf32>) -> tensor<%dxf32> {\n"
+        "%%i = stablehlo.constant dense<3.0> : tensor<f32>\n"
+        "%%r = \"stablehlo.reduce\"(%%x, %%i) ({\n^bb0(%%a: tensor<f32>, %%b: tensor<f32>):\n%s"
+        "stablehlo.return %%c : tensor<f32>\n}) {dimensions = array<i64: %d>} : "
+        "(tensor<%dx%dxf32>, tensor<f32>) -> tensor<%dxf32>\nreturn %%r : tensor<%dxf32>\n}\n",
+        N, N, N, bodies[k / 2].body, k % 2, N, N, N, N);
+    Tensor *t = answer_of(text, x);
+    for (int r = 0; r < N; r++) {
+      float want = 3;
+      for (int i = 0; i < N; i++)
+        want = bodies[k / 2].f(want, ((float *)x->data)[k % 2 ? r * N + i : i * N + r]);
+      assert_float_equal(((float *)t->data)[r], want, 1e-3);
+    }
+    tensor_release(x);
+    tensor_release(t);
+    free(text);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_all), cmocka_unit_test(test_rows),
-                                     cmocka_unit_test(test_columns), cmocka_unit_test(test_moments),
-                                     cmocka_unit_test(test_product)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(in_order),     cmocka_unit_test(test_all),
+      cmocka_unit_test(test_rows),    cmocka_unit_test(test_columns),
+      cmocka_unit_test(test_moments), cmocka_unit_test(test_product)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static const struct {
     {'b', 1, DT_I1},  {'i', 1, DT_I8},  {'i', 2, DT_I16}, {'i', 4, DT_I32},   {'i', 8, DT_I64},
     {'u', 1, DT_U8},  {'u', 2, DT_U16}, {'u', 4, DT_U32}, {'u', 8, DT_U64},   {'f', 2, DT_F16},
     {'f', 4, DT_F32}, {'f', 8, DT_F64}, {'c', 8, DT_C64}, {'c', 16, DT_C128}, {'V', 1, DT_U8},
-    {'V', 2, DT_U16}, {'V', 4, DT_U32}, {'V', 8, DT_U64},
+    {'V', 2, DT_U16}, {'V', 4, DT_U32}, {'V', 8, DT_U64}, {'f', 1, DT_U8}, /* ml_dtypes' e5m2 */
 };
 
 bool npy_holds(DType got, DType want) {
@@ -136,8 +136,8 @@ void npy_free(Npy *a) {
 static void npy_emit(Buf *b, const Npy *a) {
   char kind = 'u';
   int width = dtype_bytes(a->dtype);
-  for (int i = 0; i < COUNT_OF(kinds); i++)
-    if (kinds[i].dtype == a->dtype && kinds[i].kind != 'V') kind = kinds[i].kind;
+  for (int i = COUNT_OF(kinds) - 1; i >= 0; i--) /* the first */
+    if (kinds[i].dtype == a->dtype) kind = kinds[i].kind;
   Buf h = {0};
   buf_printf(&h, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (", width == 1 ? '|' : '<',
              kind, width);

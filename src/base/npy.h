@@ -2,8 +2,8 @@
  *
  * Arrays are dense row-major (Fortran order is rearranged on reading) and little-endian (big-endian
  * input is swapped). numpy has no bfloat16, f8, i4: such arrays are stored as unsigned integers
- * (golden files) or as void ("|V2"), which is read as the unsigned integer of that width; the
- * caller knows what it means. .npz is a zip file; members may be stored or deflated, zip64 is
+ * (golden files) or as void ("|V2"; float8_e5m2 is "<f1"), which is read as the unsigned integer of
+ * that width; the caller knows what it means. .npz is a zip file; members may be stored or deflated, zip64 is
  * understood; writing stores.
  */
 #ifndef WEFT_BASE_NPY_H

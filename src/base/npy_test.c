@@ -54,6 +54,20 @@ static void header_forms(void **state) {
   }
 }
 
+static void eight_bit_floats(void **state) { /* numpy.save of ml_dtypes' float8_e5m2 */
+  (void)state;
+  char file[128 + 3] =
+      "\x93NUMPY\x01\x00\x76\x00{'descr': '<f1', 'fortran_order': False, 'shape': (3,), }";
+  for (int i = 12; i < 128; i++)
+    if (!file[i]) file[i] = ' ';
+  memcpy(file + 128, "\x3c\xc0\x7c", 3);
+  Npy a;
+  assert_null(npy_parse(file, sizeof file, &a));
+  assert_int_equal(a.dtype, DT_U8);
+  assert_memory_equal(a.data, "\x3c\xc0\x7c", 3);
+  npy_free(&a);
+}
+
 static void golden(void **state) {
   (void)state;
   Npz z;
@@ -115,8 +129,12 @@ static void changed(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(header_forms),
-                                     cmocka_unit_test(golden),     cmocka_unit_test(types),
-                                     cmocka_unit_test(damaged),    cmocka_unit_test(changed)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip),
+                                     cmocka_unit_test(header_forms),
+                                     cmocka_unit_test(eight_bit_floats),
+                                     cmocka_unit_test(golden),
+                                     cmocka_unit_test(types),
+                                     cmocka_unit_test(damaged),
+                                     cmocka_unit_test(changed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,16 +58,6 @@ typedef struct Job {
   atomic_bool odd; /* something is not finite */
 } Job;
 
-const WinoSimd *wino_simd(int taps, bool flat) {
-#if defined(__x86_64__)
-  int bits = cpu_vector_bits();
-  if (bits >= 512) return &wino_avx512[flat][taps - 2];
-  if (bits >= 256) return &wino_avx2[flat][taps - 2];
-#endif
-  (void)taps, (void)flat;
-  return NULL;
-}
-
 static int64_t up_to(int64_t n, int64_t m) { return (n + m - 1) / m * m; }
 
 /* Places along the dimensions, n of them from `at` on, a step apart. */

@@ -17,6 +17,16 @@
 #define GAIN 1.0
 #define KERNEL_BYTES 64e6 /* of transformed kernels that are cut into shifts */
 
+const WinoSimd *wino_simd(int taps, bool flat) {
+#if defined(__x86_64__)
+  int bits = cpu_vector_bits();
+  if (bits >= 512) return &wino_avx512[flat][taps - 2];
+  if (bits >= 256) return &wino_avx2[flat][taps - 2];
+#endif
+  (void)taps, (void)flat;
+  return NULL;
+}
+
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 /* Adds the blocks of `block` taps out of n: tap i is first + step * i. In reverse their order is

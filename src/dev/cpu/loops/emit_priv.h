@@ -157,7 +157,7 @@ LLVMValueRef round_to(Gen *g, DType t, LLVMValueRef v); /* to bf16, f16, sub-byt
 LLVMValueRef from_mem(Gen *g, DType t, LLVMValueRef v);
 LLVMValueRef to_mem(Gen *g, DType t, LLVMValueRef v, bool rounded); /* rounded: it is already */
 
-/* emit.c: one op on registers, all of the same lanes.
+/* emit.c: one op on registers, all of the same lanes; digits.c.
  *
  * Within a kernel bf16 and f16 keep the digits of f32 from one arithmetic op to the next: they are
  * rounded, to nearest even, where they are stored and where the program looks at them: compares or
@@ -169,6 +169,8 @@ typedef enum Digits {
   DIGITS_MORE         /* arithmetic */
 } Digits;
 Digits emit_digits(OpKind k);
+/* Passes bits on, whatever they mean; or has its own way with types (convert). */
+bool emit_moves(OpKind k);
 bool emit_rounds_to_type(const Op *op); /* a reduce_precision to the digits of its own type */
 LLVMValueRef emit_op(Gen *g, const Op *op, const DType *in_t, LLVMValueRef *in, DType out_t);
 LLVMValueRef emit_convert(Gen *g, DType from, DType to, LLVMValueRef v);

@@ -1,4 +1,4 @@
-/* Types and constants of generated code: bf16 and f16 are f32 in registers, floats of up to 8 bits bytes, i1 is i1. */
+/* Types, constants and calls of generated code: bf16 and f16 are f32 in registers, floats of up to 8 bits bytes, i1 is i1. */
 #include "dev/cpu/loops/emit_priv.h"
 
 #define B g->b
@@ -73,4 +73,20 @@ V k_elem(Gen *g, DType t, const void *p) { /* always a scalar */
     return LLVMConstBitCast(LLVMConstInt(LLVMInt32TypeInContext(g->ctx), u, 0), reg_type(g, t, 0));
   }
   return LLVMConstInt(reg_type(g, t, 0), (unsigned long long)elem_get_i64(t, p), 1);
+}
+
+LLVMValueRef gen_helper(Gen *g, const char *name, int n_args, DType t) {
+  LLVMValueRef fn = LLVMGetNamedFunction(g->mod, name);
+  if (fn) return fn;
+  LLVMTypeRef e = reg_type(g, t, 0), args[3] = {e, e, e};
+  return LLVMAddFunction(g->mod, name, LLVMFunctionType(e, args, (unsigned)n_args, 0));
+}
+
+LLVMValueRef gen_intrinsic(Gen *g, const char *name, LLVMTypeRef *types, int n_types,
+                           LLVMValueRef *args, int n) {
+  unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+  assert(id);
+  LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->mod, id, types, (size_t)n_types);
+  LLVMTypeRef t = LLVMIntrinsicGetType(g->ctx, id, types, (size_t)n_types);
+  return LLVMBuildCall2(g->b, t, fn, args, (unsigned)n, "");
 }

@@ -380,20 +380,4 @@ LLVMValueRef gen_fn(Gen *g, const char *name) {
   return fn;
 }
 
-LLVMValueRef gen_helper(Gen *g, const char *name, int n_args, DType t) {
-  LLVMValueRef fn = LLVMGetNamedFunction(g->mod, name);
-  if (fn) return fn;
-  LLVMTypeRef e = reg_type(g, t, 0), args[3] = {e, e, e};
-  return LLVMAddFunction(g->mod, name, LLVMFunctionType(e, args, (unsigned)n_args, 0));
-}
-
-LLVMValueRef gen_intrinsic(Gen *g, const char *name, LLVMTypeRef *types, int n_types,
-                           LLVMValueRef *args, int n) {
-  unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-  assert(id);
-  LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->mod, id, types, (size_t)n_types);
-  LLVMTypeRef t = LLVMIntrinsicGetType(g->ctx, id, types, (size_t)n_types);
-  return LLVMBuildCall2(g->b, t, fn, args, (unsigned)n, "");
-}
-
 bool jit_fusible(const Op *op) { return emit_supports(op); }

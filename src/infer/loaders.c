@@ -171,7 +171,9 @@ static const char torch_gpt2[] =
     TRANSFORMERS("GPT2Config(vocab_size=about['classes'], n_layer=layers, "
                  "n_positions=size['transformer.wpe.weight'][0],\n"
                  "        n_embd=size['transformer.wpe.weight'][1], "
-                 "n_head=size['transformer.wpe.weight'][1] // 64)",
+                 "n_head=size['transformer.wpe.weight'][1] // 64,\n"
+                 "        **({} if about['classes'] == 50257 else "
+                 "dict(bos_token_id=None, eos_token_id=None)))",
                  "GPT2LMHeadModel");
 static const char torch_bert[] = TRANSFORMERS(
     "BertConfig(vocab_size=about['classes'], num_hidden_layers=layers,\n"

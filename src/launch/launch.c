@@ -226,9 +226,10 @@ static Err *go(Run *r, int *status) {
   TRY(scripts_write(r));
   if (j->engine == LAUNCH_SKY) TRY(sky_write(r));
   if (j->dry) {
-    printf("%s: %d processes on %d machines by %s; nothing was started\n  %s/job.sh is what would "
+    printf("%s: %d process%s on %d machine%s by %s; nothing was started\n  %s/job.sh is what would "
            "run\n",
-           r->row.name, r->procs, r->nodes, e->name, r->dir);
+           r->row.name, r->procs, r->procs > 1 ? "es" : "", r->nodes, r->nodes > 1 ? "s" : "",
+           e->name, r->dir);
     return NULL;
   }
   if (j->detach) return in_background(r, status);

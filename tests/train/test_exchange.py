@@ -85,7 +85,7 @@ def test_jax(model, made, tmp_path):
 
 
 @pytest.mark.parametrize("model", ["mnist", "mlp", "davidnet", "gpt2", "bert"])
-def test_pytorch(model, made, tmp_path):
+def test_pytorch(model, made, tmp_path, capfd):
     torch = pytest.importorskip("torch")
     if model in ("gpt2", "bert"):
         pytest.importorskip("transformers")
@@ -94,6 +94,7 @@ def test_pytorch(model, made, tmp_path):
     with torch.no_grad():
         got = module(out / "load_pytorch.py").load()(torch.tensor(x).long() if x.dtype == np.int32 else torch.tensor(x))
     close(got.numpy(), in_weft(out, x, tmp_path))
+    assert "token_id" not in capfd.readouterr().err, "no end of text beyond the vocabulary"
 
 
 @pytest.mark.parametrize("model", ["mnist", "mlp"])

@@ -135,12 +135,12 @@ typedef struct Gen {
 
 /* jit.c */
 LLVMTypeRef gen_fn_type(Gen *g);
+
+/* emit_types.c */
 LLVMValueRef gen_helper(Gen *g, const char *name, int n_args,
                         DType t); /* declared C function on scalars of t */
 LLVMValueRef gen_intrinsic(Gen *g, const char *name, LLVMTypeRef *types, int n_types,
                            LLVMValueRef *args, int n);
-
-/* emit_types.c */
 bool is_small_float(DType t); /* of up to 8 bits */
 bool emit_is_f32(DType t);    /* in registers */
 LLVMTypeRef

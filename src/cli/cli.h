@@ -73,6 +73,9 @@ bool cli_is_script(const char *path);
 /* Runs it on a device that computes nothing until its step is known; the step as StableHLO. errors: the script
  * failed, or trains nothing */
 Err *cli_script_step(const char *path, Buf *out);
+/* Of "train.py --chip A100 -- --batch 8": keeps what follows "--" for the script; what is left of argc. Command lines
+ * without a script stay as they are. */
+int cli_take_script_args(int argc, char **argv);
 
 /* How many a program is for: "mhlo.num_replicas", "mhlo.num_partitions"; 1 when it does not say. */
 int cli_attr_count(const Module *m, const char *name);

@@ -17,6 +17,7 @@ static const char usage[] =
     "Compiles PROGRAM (StableHLO text or bytecode, - for standard input; or a script of PyTorch\n"
     "or TensorFlow, train.py, of which it takes the training step) for the chip and prints\n"
     "whether it fits, how long one run takes, what each kernel waits for, energy and price.\n"
+    "What follows -- is the script's: weft estimate train.py --chip H100 -- --batch-size 8.\n"
     "Nothing is executed. Of several programs or chips, each on each: one line of a table.\n"
     "\n"
     "  --chip NAME     a chip, with or without a count: tpu-v5e, tpu-v3-8, A100-80GB:8;\n"

@@ -58,7 +58,7 @@ static int run(int argc, char **argv) {
   if (wants_help) name = argv[2]; /* weft help VERB */
   const CliVerb *verb = find(name);
   if (verb && wants_help) return written(verb->run(2, (char *[]){argv[2], "--help", NULL}));
-  if (verb) return written(verb->run(argc - 1, argv + 1));
+  if (verb) return written(verb->run(cli_take_script_args(argc - 1, argv + 1), argv + 1));
   Nearest near = {.want = str_from(name)};
   for (int i = 0; i < COUNT_OF(verbs); i++) nearest_see(&near, verbs[i]->name);
   if (near.best) {

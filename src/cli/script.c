@@ -58,21 +58,34 @@ static const char *package_for(const char *script) {
   return tf ? "weft.tf" : "weft.torch";
 }
 
+static char **own_args; /* of the script: what the command line has after "--" */
+static int n_own_args;
+
+int cli_take_script_args(int argc, char **argv) {
+  int end = 1;
+  while (end < argc && strcmp(argv[end], "--")) end++;
+  bool script = false;
+  for (int i = 1; i < end; i++) script |= cli_is_script(argv[i]);
+  if (!script || end == argc) return argc;
+  own_args = argv + end + 1;
+  n_own_args = argc - end - 1;
+  argv[end] = NULL;
+  return end;
+}
+
 static Err *run_python(const char *python, const char *script, const char *to) {
   const char *package = package_for(script);
-  char *argv[] = {(char *)(uintptr_t)python,
-                  "-m",
-                  (char *)(uintptr_t)package,
-                  "--capture",
-                  (char *)(uintptr_t)to,
-                  (char *)(uintptr_t)script,
-                  NULL};
+  const char *first[] = {python, "-m", package, "--capture", to, script};
+  char **argv = xcalloc((size_t)n_own_args + COUNT_OF(first) + 1, sizeof *argv);
+  memcpy(argv, first, sizeof first);
+  if (n_own_args) memcpy(argv + COUNT_OF(first), own_args, sizeof *argv * (size_t)n_own_args);
   posix_spawn_file_actions_t io;
   posix_spawn_file_actions_init(&io);
   posix_spawn_file_actions_adddup2(&io, 2, 1); /* what the script prints is not our answer */
   pid_t child;
   int failed = posix_spawnp(&child, python, &io, NULL, argv, environ), status = 0;
   posix_spawn_file_actions_destroy(&io);
+  free(argv);
   if (failed)
     return err_hint(err_new(ERR_NOT_FOUND, "cannot start %s: %s", python, strerror(failed)),
                     "WEFT_PYTHON names the Python that the script runs with");

@@ -32,6 +32,13 @@ def test_step_of_a_script(tmp_path):
     assert got.stdout.replace("train.py", "train.mlir") == want.stdout
 
 
+def test_own_arguments(tmp_path):
+    """What follows -- is the script's."""
+    env, script = stand_in(tmp_path, f"assert sys.argv[6:] == ['--chip', '8', 'x']\nopen(sys.argv[4], 'w').write({PROGRAM!r})\n")
+    r = weft("estimate", script, "--chip", "A100-80GB", "--", "--chip", "8", "x", env=env)
+    assert r.returncode == 0, r.stderr
+
+
 def test_script_that_fails(tmp_path):
     env, script = stand_in(tmp_path, "sys.exit('no such model')\n")
     r = weft("estimate", script, "--chip", "A100-80GB", env=env)

@@ -7,14 +7,21 @@ Tensors of device "cuda" become PyTorch/XLA's; what the script does up to an opt
 uses the second form.
 """
 import argparse
+import faulthandler
+import importlib.util
 import os
 import pathlib
 import runpy
 import shutil
 import sys
 import tempfile
+import traceback
 
 MADE = 2  # in its first step an optimizer makes its slots; the second is the one that repeats
+
+
+def say(text):
+    sys.exit(f"python -m weft.torch: {text}")
 
 
 def arguments():
@@ -35,53 +42,90 @@ def largest(files):
     return max(files, key=lambda f: f.stat().st_size, default=None)
 
 
-def capture_after(cuda, names, to):
-    """Writes the program of the optimizer's step number MADE, then ends the script."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-step-"))
-    os.environ["WEFT_SAVE_PROGRAMS"] = str(folder)
-    earlier = []
+class Capture:
+    """Waits for the optimizer's step number MADE, writes its program and ends the script."""
 
-    def after(optimizer, *_):
-        if len(earlier) + 1 == MADE:
+    def __init__(self, to):
+        self.to, self.folder = to, pathlib.Path(tempfile.mkdtemp(prefix="weft-step-"))
+        self.seen = []  # programs that there were after each step
+        os.environ["WEFT_SAVE_PROGRAMS"] = str(self.folder)
+
+    def after_step(self, optimizer, *_):
+        from weft.torch import names
+        from weft.torch.cuda.answers import sync
+        if len(self.seen) + 1 == MADE:
             names.keep_frames()
-        cuda.sync()
-        earlier.append(set(folder.iterdir()))
-        if len(earlier) < MADE:
+        sync()
+        self.seen.append(set(self.folder.iterdir()))
+        if len(self.seen) < MADE:
             return names.give(optimizer)
-        last = earlier[-1] - earlier[-2] or earlier[-1]  # a step like the one before it is not compiled again
+        last = self.seen[-1] - self.seen[-2] or self.seen[-1]  # a step like the one before it is not compiled again
         if not last:
-            sys.exit(f"python -m weft.torch: step {MADE} computed nothing on the device: does the model go to \"cuda\"?")
-        shutil.copy(largest(last), to)
+            say(f"step {MADE} computed nothing on the device: does the model go to \"cuda\"?")
+        shutil.copy(largest(last), self.to)
         raise Captured(0)
 
-    cuda.around_steps(after)
-    return folder
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def after_steps(call):
+    """Calls it when an optimizer has made a step."""
+    from torch.optim import optimizer
+    optimizer.register_optimizer_step_post_hook(call)
+
+
+def line_of_script(script, error):
+    """The innermost line of the script, or of a file beside it, that an error came through: "train.py:12: y = f(x)"."""
+    folder = pathlib.Path(script).resolve().parent
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if folder in (path := pathlib.Path(frame.filename).resolve()).parents and "site-packages" not in path.parts:
+            return f"{path.relative_to(folder)}:{frame.lineno}: {frame.line}"
+    return script
+
+
+def check():
+    """Is there what a script needs?"""
+    for package in ("torch", "torch_xla"):
+        if importlib.util.find_spec(package) is None:
+            say(f"{sys.executable} has no {package}: scripts of PyTorch run here by PyTorch/XLA (pip install torch torch_xla, of the versions in "
+                "the guide)")
+
+
+def run(args):
+    sys.argv = [args.script, *args.rest]
+    sys.path[0] = str(pathlib.Path(args.script).resolve().parent)
+    faulthandler.enable()  # what PyTorch/XLA ends the process for has lines as well
+    try:
+        runpy.run_path(args.script, run_name="__main__")
+    except Exception as error:
+        traceback.print_exc()
+        say(f"{line_of_script(args.script, error)}\n  {'cannot be captured' if args.capture else 'failed'}: {type(error).__name__}: {error}")
+    if args.capture:
+        say(f"{args.script} ended before step {MADE} of an optimizer of torch.optim: nothing was captured")
 
 
 def main():
     args = arguments()
-    from weft.torch import names
+    check()
+    from weft.torch import names, source_tree
+    source_tree.offer_entry_point()
     if args.capture:
         names.record()
         os.environ["WEFT_DEVICE"] = "null"
         os.environ.pop("PJRT_DEVICE", None)
     elif not os.environ.get("WEFT_DEVICE"):
-        sys.exit("python -m weft.torch: WEFT_DEVICE names the virtual GPU, for example WEFT_DEVICE=A100-80GB")
+        say("WEFT_DEVICE names the virtual GPU, for example WEFT_DEVICE=A100-80GB")
     from weft.torch import cuda
     device = cuda.install()
-    folder = capture_after(cuda, names, args.capture) if args.capture else None
-    if not args.capture:
-        cuda.around_steps(cuda.sync)
-    sys.argv = [args.script, *args.rest]
-    sys.path[0] = str(pathlib.Path(args.script).resolve().parent)
+    capture = Capture(args.capture) if args.capture else None
+    after_steps(capture.after_step if capture else cuda.answers.sync)
     try:
         with device:
-            runpy.run_path(args.script, run_name="__main__")
-        if args.capture:
-            sys.exit(f"python -m weft.torch: {args.script} ended before step {MADE} of an optimizer")
+            run(args)
     finally:
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
+        if capture:
+            capture.close()
 
 
 if __name__ == "__main__":

@@ -13,16 +13,18 @@ import torch
 import torch.utils.checkpoint
 import torch_xla.core.xla_model as xm
 
+from weft.torch.where import on_device
+
 
 def _behind_barrier(tensors):
-    there = [t for t in tensors if isinstance(t, torch.Tensor) and t.device.type == "xla"]
+    there = [t for t in tensors if on_device(t)]
     if there:
         xm.optimization_barrier_(there)
 
 
 def _detached(value):
     """A tensor's own copy in the graph, for a barrier to replace; anything else as it is."""
-    if not isinstance(value, torch.Tensor) or value.device.type != "xla":
+    if not on_device(value):
         return value
     return value.detach().requires_grad_(value.requires_grad)
 

@@ -8,6 +8,8 @@ import os
 
 import torch
 
+from weft.torch.where import on_device
+
 FRAMES = 64  # of a stack that are kept
 
 
@@ -19,7 +21,7 @@ def record():
 def _mark(tensor, prefix):
     import torch_xla
     mark = getattr(torch_xla._XLAC, "_set_xla_custom_op_name_prefix", None)
-    if mark and tensor.device.type == "xla":
+    if mark and on_device(tensor):
         mark(tensor, prefix, FRAMES)
 
 
@@ -52,7 +54,7 @@ def give(optimizer):
     """To what lies on the device before a step: its program has these names."""
     with torch.no_grad():
         for tensor, name in of_tensors(optimizer).items():
-            if tensor.device.type == "xla":
+            if on_device(tensor):
                 tensor.detach() + 0  # to have a node in a graph, which is what can be named
                 _mark(tensor, f"tensor/{name}/")
 

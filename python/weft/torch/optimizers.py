@@ -5,11 +5,13 @@ import functools
 import torch
 from torch.optim import optimizer
 
+from weft.torch.where import on_device
+
 
 def _plain(made, *_):
     """Takes the plain form for parameters on PyTorch/XLA's devices."""
     for group in made.param_groups:
-        if group.get("fused") and any(p.device.type == "xla" for p in group["params"]):
+        if group.get("fused") and any(map(on_device, group["params"])):
             group["fused"] = False
             made._step_supports_amp_scaling = False  # scales of gradients are undone before the step, not by it
 

@@ -124,15 +124,41 @@ def test_recordings(installed, tmp_path):
         assert any(f"recorded.py:{line} (train" in k["source"] for k in kernels)
 
 
-@pytest.mark.parametrize("script", ["plain.py", "scaled.py", "usual.py"])
+@pytest.mark.parametrize("script", ["plain.py", "scaled.py", "usual.py", "further.py"])
 def test_script_for_cuda(installed, script):
     """On a virtual GPU, in its precision; without one PyTorch has no CUDA device and takes the CPU."""
     close((run(installed, "A100-80GB", "-m", "weft.torch", script), run(installed, "", script)), 2e-2)
 
 
+def estimated(script, *more, site=""):
+    """weft estimate of a script, from the source tree; with a folder of entry points as of an installed package."""
+    env = dict(os.environ, WEFT_PYTHON=sys.executable, WEFT_PLUGIN=str(BUILD / "libpjrt_weft.so"), PYTHONPATH=str(site))
+    return env, subprocess.run([BUILD / "weft", "estimate", script, "--chip", "A100-80GB", *more], env=env, capture_output=True, text=True)
+
+
+REFUSED = """import sys, torch
+w = torch.nn.Parameter(torch.zeros(int(sys.argv[1]), 4, device="cuda"))
+optimizer = torch.optim.SGD([w], lr=0.1)
+for _ in range(2):
+    (w * 2).sum().backward()
+    if len(w) == 8:
+        graph = torch.cuda.CUDAGraph()
+    optimizer.step()
+"""
+
+
+def test_script_of_the_source_tree(tmp_path):
+    """No entry point is installed; the script has arguments of its own; what it cannot have is named with its line."""
+    script = tmp_path / "train.py"
+    script.write_text(REFUSED)
+    _, r = estimated(script, "--", "7")
+    assert r.returncode == 0 and "f32[7,4]" in r.stdout, r.stderr
+    _, r = estimated(script, "--", "8")
+    assert r.returncode == 1 and "train.py:7: graph = torch.cuda.CUDAGraph()" in r.stderr and "cannot be captured" in r.stderr, r.stderr
+
+
 def test_script_is_estimated(installed, tmp_path):
-    env = dict(os.environ, WEFT_PYTHON=sys.executable, WEFT_PLUGIN=str(BUILD / "libpjrt_weft.so"), PYTHONPATH=str(installed))
-    r = subprocess.run([BUILD / "weft", "estimate", HERE / "plain.py", "--chip", "A100-80GB"], env=env, capture_output=True, text=True)
+    env, r = estimated(HERE / "plain.py", site=installed)
     assert r.returncode == 0, r.stderr
     assert "A100" in r.stdout
     for name in (" 5.weight", "exp_avg of 5.weight", "1.running_mean", "plain.py:19"):  # of the script's own tensors, and a line of it

@@ -66,6 +66,9 @@ int64_t shape_part_bytes(DType t); /* an element's as a partial result */
 /* The node that operand k takes in: a sum takes what an arithmetic op before a conversion to f32 has, not
  * rounded in between (sums.c). */
 int sum_element(const Dag *d, const DagReduce *r, int k);
+/* What changes nothing in place k, a float or an integer by its type; false: it is not known, and what the
+ * reduction begins with stands for it. */
+bool sum_identity(const DagReduce *r, int k, double *f, int64_t *i);
 int shape_last_sweep(const Dag *d);
 /* How many vectors a sweep's loop takes at a time. Sums wait for their last addition, so several run
  * side by side, unless there is enough to do in between: more copies of that would only be more to

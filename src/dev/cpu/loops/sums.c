@@ -9,13 +9,23 @@
 
 /* ---- reductions ---- */
 
-static bool identity_of(const DagReduce *r, DType t, double *f, int64_t *i) {
+/* What makes result k of the two that come in its place, where nothing else does; else OP_UNKNOWN. */
+static OpKind binary_of(const DagReduce *r, int k) {
+  const Region *body = r->op->regions[0];
+  const Op *op = body->last->operands[k]->def;
+  const Value *a = body->args[k], *b = body->args[r->n + k];
+  if (!op || op->n_operands != 2) return OP_UNKNOWN;
+  const Value *x = op->operands[0], *y = op->operands[1];
+  return (x == a && y == b) || (x == b && y == a) ? op->kind : OP_UNKNOWN;
+}
+
+static bool identity_of(OpKind binary, DType t, double *f, int64_t *i) {
   DTypeClass c = dtype_class(t);
   int bits = dtype_bits(t);
   int64_t low = c == DC_SINT ? (bits == 64 ? INT64_MIN : -((int64_t)1 << (bits - 1))) : 0;
   int64_t high = c == DC_SINT ? (bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - 1)) - 1)
                               : (bits == 64 ? -1 : (int64_t)(((uint64_t)1 << bits) - 1));
-  switch (r->binary) {
+  switch (binary) {
   case OP_ADD: *f = -0.0, *i = 0; return true;
   case OP_MULTIPLY: *f = 1, *i = 1; return true;
   case OP_MAXIMUM: *f = -INFINITY, *i = c == DC_BOOL ? 0 : low; return true;
@@ -27,13 +37,18 @@ static bool identity_of(const DagReduce *r, DType t, double *f, int64_t *i) {
   }
 }
 
+bool sum_identity(const DagReduce *r, int k, double *f, int64_t *i) {
+  *f = 0, *i = 0;
+  return identity_of(binary_of(r, k), shape_sum_type(r, k), f, i);
+}
+
 /* A neutral element at the current lanes; the builder stands where it is wanted. init: the initial
  * value, a scalar. */
 V sum_neutral(Gen *g, const DagReduce *r, int k, V init) {
   DType t = shape_sum_type(r, k);
-  double f = 0;
-  int64_t i = 0;
-  if (r->n == 1 && identity_of(r, t, &f, &i)) {
+  double f;
+  int64_t i;
+  if (sum_identity(r, k, &f, &i)) {
     if (dtype_is_float(t)) return k_splat(g, LLVMConstReal(reg_type(g, t, 0), f), g->lanes);
     return k_int(g, t, i);
   }

@@ -153,10 +153,46 @@ static void in_order(void **state) {
   }
 }
 
+/* Two sums at once begin with their initial value once; rows, columns, all. */
+static void beginnings(void **state) {
+  (void)state;
+  int64_t dims[] = {N, N};
+  static const char *const over[] = {"1", "0", "0, 1"};
+  for (int how = 0; how < 6; how++) {
+    int k = how % 3;
+    setenv("WEFT_VINTERP", how < 3 ? "off" : "always", 1);
+    const char *out = k < 2 ? "tensor<40xi32>" : "tensor<i32>";
+    Tensor *x = tensor_make(DT_I32, 2, dims);
+    for (int i = 0; i < N * N; i++) ((int32_t *)x->data)[i] = i * 7 % 11 - 5;
+    char *text = xasprintf(
+        "func.func @main(%%x: tensor<40x40xi32>) -> %s {\n"
+        "%%i = stablehlo.constant dense<3> : tensor<i32>\n"
+        "%%r:2 = \"stablehlo.reduce\"(%%x, %%x, %%i, %%i) ({\n"
+        "^bb0(%%a: tensor<i32>, %%b: tensor<i32>, %%c: tensor<i32>, %%d: tensor<i32>):\n"
+        "%%s = stablehlo.add %%a, %%c : tensor<i32>\n%%t = stablehlo.minimum %%d, %%b : "
+        "tensor<i32>\n"
+        "stablehlo.return %%s, %%t : tensor<i32>, tensor<i32>\n}) {dimensions = array<i64: %s>} : "
+        "(tensor<40x40xi32>, tensor<40x40xi32>, tensor<i32>, tensor<i32>) -> (%s, %s)\n"
+        "%%y = stablehlo.add %%r#0, %%r#1 : %s\nreturn %%y : %s\n}\n",
+        out, over[k], out, out, out, out);
+    Tensor *t = answer_of(text, x);
+    for (int64_t r = 0; r < t->count; r++) {
+      int32_t sum = 3 - 5; /* the least of all is in every row and column */
+      for (int i = 0; i < (k < 2 ? N : N * N); i++)
+        sum += ((int32_t *)x->data)[k == 0 ? r * N + i : k == 1 ? i * N + r : i];
+      assert_int_equal(((int32_t *)t->data)[r], sum);
+    }
+    tensor_release(x);
+    tensor_release(t);
+    free(text);
+  }
+  unsetenv("WEFT_VINTERP");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(in_order),     cmocka_unit_test(test_all),
-      cmocka_unit_test(test_rows),    cmocka_unit_test(test_columns),
-      cmocka_unit_test(test_moments), cmocka_unit_test(test_product)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(in_order),     cmocka_unit_test(beginnings),
+                                     cmocka_unit_test(test_all),     cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_columns), cmocka_unit_test(test_moments),
+                                     cmocka_unit_test(test_product)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

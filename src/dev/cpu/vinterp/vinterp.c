@@ -50,6 +50,13 @@ static bool operands_of(const VInterp *s, const DagReduce *r, StripReduce *out) 
     out->node[k] = -1;
     out->after[k] = r->loose ? -1 : strip_to_type(s->simd, t);
     if (init->kind == N_SPLAT) out->neutral[k] = strip_element(s->simd, t, value_splat(init->v), 0);
+    double f;
+    int64_t i;
+    char neutral[16];
+    if (!sum_identity(r, k, &f, &i)) continue;
+    if (dtype_is_float(t)) elem_set_f64(t, neutral, f);
+    else elem_set_i64(t, neutral, i);
+    out->neutral[k] = strip_element(s->simd, t, neutral, 0);
   }
   return true;
 }

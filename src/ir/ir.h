@@ -296,6 +296,7 @@ extern const OpInfo op_info[OP_COUNT];
 typedef struct OpCost {
   bool dear, transcendental;
   int16_t loop, loop_f64, slots, bits;
+  bool expanded;
 } OpCost;
 extern const OpCost op_cost[OP_COUNT];
 OpKind op_kind_from_name(

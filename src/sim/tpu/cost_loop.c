@@ -60,6 +60,39 @@ typedef struct {
   int widest; /* bytes of an element read */
 } Traffic;
 
+/* Cycles in n windows: transfers of one hide under the work of the one before. */
+static double in_windows(const CostParams *params, const Traffic *t, double comp, double n) {
+  double mg = n > 1 ? params->cores : 1, R = ceil(n / mg);
+  if (R <= 1) return params->lbase + t->rd + t->wr + comp;
+  double slow = params->cores < 2 ? 0 : t->slow;
+  double moved = t->rd + t->wr - slow, work = comp + slow;
+  return params->lbase + moved / R + (R - 1) * MAX(work / R, moved / R + params->lq) + work / R;
+}
+
+/* Is anything made of counters, as random bits and one-hot rows are? */
+static bool counts(const Kernel *k) {
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind == H_IOTA && hlo_count(k->inner.v[i]) > 1) return true;
+  return false;
+}
+
+#define MOST_CUT \
+  10 /* windows for the sake of arithmetic alone: what memory cuts into nine stays so */
+
+/* Much arithmetic on arrays is cut into more windows than these need, as many as take least: where VMEM has room beside
+ * windows. What is made of counters is not. */
+static double best_windows(const CostParams *params, const Kernel *k, const Traffic *t, double comp,
+                           double n) {
+  if (params->fast <= 0 || counts(k)) return n;
+  double more = n > 1 ? n + params->cores : MAX(params->cores, 2);
+  while (more <= MIN(t->tiles, MOST_CUT * params->cores) &&
+         in_windows(params, t, comp, more) < in_windows(params, t, comp, n)) {
+    n = more;
+    more += params->cores;
+  }
+  return n;
+}
+
 /* An unfused operation runs in one window while its arrays fit, else in windows of a fixed number
  * of tiles. What registers are loaded, packed and stored for hides under the transfers of other
  * windows where two cores share the memory. */
@@ -80,14 +113,11 @@ static double loop_cycles(const CostParams *params, const Kernel *k, const Traff
   } else {
     n = ceil(2 * t->bytes / (params->scoped * (t->narrow ? 0.72 : 0.985)));
     n = MAX(n, cut(params, t->tiles, false));
+    n = best_windows(params, k, t, comp, MAX(n, 1));
   }
   if (n < 1) n = 1;
-  double mg = n > 1 ? params->cores : 1, R = ceil(n / mg);
   *windows = (int)MIN(n, 1e9);
-  if (R <= 1) return params->lbase + t->rd + t->wr + comp;
-  double slow = params->cores < 2 ? 0 : t->slow;
-  double moved = t->rd + t->wr - slow, work = comp + slow;
-  return params->lbase + moved / R + (R - 1) * MAX(work / R, moved / R + params->lq) + work / R;
+  return in_windows(params, t, comp, n);
 }
 
 /* An argument that later kernels read as well is copied on chip while its first reader takes it

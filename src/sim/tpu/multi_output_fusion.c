@@ -311,7 +311,9 @@ void tpu_classified(Schedule *p) {
     Kernel *k = p->kernels.v[i];
     if (k->dead || (k->roots.n == 1 && k->roots.v[0]->val->alias)) continue;
     for (int q = 0; q < k->inner.n; q++) k->scalar &= !hlo_cuts_number(k->inner.v[q]);
-    k->alone &= !takes_constant(k->roots.v[0]); /* that is repeated */
+    const HNode *root = k->roots.v[0];
+    bool loop = takes_constant(root) || (root->kind == H_EWISE && op_cost[root->op].expanded);
+    k->alone &= !loop; /* the number is repeated, the operation several */
   }
 }
 

@@ -27,6 +27,21 @@ HValue *tpu_copy_by(Schedule *p, HValue *v, const int *order, const char *rule) 
   return w;
 }
 
+void tpu_reread_by(Schedule *p, int i, int q, const int *order, bool rounded, const char *rule) {
+  HValue *v = p->kernels.v[i]->reads.v[q], *w = NULL;
+  rounded |= v->rounded;
+  for (int k = 0; k < p->kernels.n && !w; k++) {
+    HValue *c = p->kernels.v[k]->copy_of == v ? p->kernels.v[k]->roots.v[0]->val : NULL;
+    if (c && c->order[0] == order[0] && c->order[1] == order[1] && c->rounded == rounded) w = c;
+  }
+  if (!w) w = tpu_copy_by(p, v, order, rule);
+  if (w->rounded != rounded) {
+    w->rounded = rounded;
+    value_layout(p->params, w, order);
+  }
+  p->kernels.v[i]->reads.v[q] = w;
+}
+
 void tpu_read_instead(Schedule *p, const HValue *v, HValue *w, int kernels) {
   for (int i = 0; i < kernels; i++)
     for (int q = 0; q < p->kernels.v[i]->reads.n; q++)
@@ -103,15 +118,6 @@ static bool same_shape(const HNode *a, const HNode *b) {
   return same;
 }
 
-/* A copy of v in this order among the kernels from `first` on; or NULL. */
-static HValue *earlier_copy(const Schedule *p, const HValue *v, const int *order, int first) {
-  for (int i = first; i < p->kernels.n; i++) {
-    HValue *w = p->kernels.v[i]->copy_of == v ? p->kernels.v[i]->roots.v[0]->val : NULL;
-    if (w && w->order[0] == order[0] && w->order[1] == order[1]) return w;
-  }
-  return NULL;
-}
-
 /* An operand of a product that lies in an order which does not serve. */
 static void turn_operands(Schedule *p) {
   int nk = p->kernels.n;
@@ -129,15 +135,8 @@ static void turn_operands(Schedule *p) {
         if (n->rank < 2 || n->rank > 64 || v->bytes < TURN_MIN) continue;
         if (!same_shape(n, x) || tpu_order_serves(v, c, roles, false) || !becomes(n, x)) continue;
         tpu_conv_order(p->params, n, c, roles, order);
-        HValue *w = earlier_copy(p, v, order, nk);
-        if (!w) {
-          w = tpu_copy(p, v, order);
-          if (v->is_param && n->dt == DT_F32 && (x->dt == DT_BF16 || c->passes == 1)) {
-            w->rounded = true; /* on the way */
-            value_layout(p->params, w, order);
-          }
-        }
-        k->reads.v[q] = w;
+        bool rounds = v->is_param && n->dt == DT_F32 && (x->dt == DT_BF16 || c->passes == 1);
+        tpu_reread_by(p, i, q, order, rounds, __func__);
       }
     }
   }
@@ -159,9 +158,7 @@ static void turn_updated(Schedule *p) {
           v->order[0] == order[0] || becomes(v->node, k->conv->in[0]) ||
           becomes(v->node, k->conv->in[1]))
         continue;
-      HValue *w = earlier_copy(p, v, order, nk);
-      if (!w) w = tpu_copy(p, v, order);
-      p->kernels.v[i]->reads.v[q] = w;
+      tpu_reread(p, i, q, order);
     }
   }
 }
@@ -210,7 +207,7 @@ static void turn_pieces(Schedule *p) {
       if (v->order[0] == want[0] &&
           (v->order[1] == want[1] || (n->kind == H_CONCAT && v->node->d[v->order[1]] == 1)))
         continue;
-      k->reads.v[q] = tpu_copy(p, v, want);
+      tpu_reread(p, i, q, want);
     }
   }
 }
@@ -236,8 +233,7 @@ static void turn_reshaped(Schedule *p) {
     bool lanes = hlo_bits(n->dt) == 16 && o->rank == 2 && first_stays && v->order[0] == r - 1 &&
                  v->order[1] == 0 && r > 2 && up(batch, 128) * last <= up(last, 128) * batch;
     for (int d = 0; d < r; d++) order[d] = lanes && d == 0 ? 0 : lanes ? r - d : r - 1 - d;
-    if (lanes || v->order[0] != order[0] || v->order[1] != order[1])
-      k->reads.v[0] = tpu_copy(p, v, order);
+    if (lanes || v->order[0] != order[0] || v->order[1] != order[1]) tpu_reread(p, i, 0, order);
     for (int d = 0; d < o->rank && o->rank <= 64; d++) order[d] = o->rank - 1 - d;
     if (o->is_output && o->rank > 1 && !lanes) value_layout(p->params, o->val, order);
   }
@@ -298,9 +294,7 @@ static void turn_weights(Schedule *p) {
         HValue *v = u->reads.v[q];
         if (!v->is_param || !same_shape(v->node, t) || argument(u->conv->in[1]) == v->node)
           continue;
-        HValue *w = earlier_copy(p, v, other, nk);
-        u->reads.v[q] = w ? w : tpu_copy(p, v, other);
-        u = p->kernels.v[j];
+        tpu_reread(p, j, q, other);
       }
       for (int q = 0; q < u->roots.n; q++)
         if (same_shape(u->roots.v[q], t)) value_layout(p->params, u->roots.v[q]->val, other);

@@ -10,15 +10,6 @@
 
 static double up(double x, double m) { return ceil(x / m) * m; }
 
-/* A copy of v, with all its digits, in the order of `like`; or NULL. */
-static HValue *copy_like(const Schedule *p, const HValue *v, const HValue *like) {
-  for (int i = 0; i < p->kernels.n; i++) {
-    HValue *w = p->kernels.v[i]->copy_of == v ? p->kernels.v[i]->roots.v[0]->val : NULL;
-    if (w && tpu_same_order(w, like) && w->rounded == v->rounded) return w;
-  }
-  return NULL;
-}
-
 /* Operations element by element on arrays of one shape, each reached from the others, and what is
  * around them: the compiler gives all of them one order. */
 typedef struct Group {
@@ -99,9 +90,7 @@ bool tpu_update_rows(Schedule *p, int i) {
     HValue *v = k->reads.v[q], *like = turn_sums ? table : sums;
     bool turn = turn_sums ? v->node->kind == H_SCATTER : v->is_param;
     if (!turn || !same_dims(v->node, k->roots.v[0]) || tpu_same_order(v, like)) continue;
-    HValue *w = copy_like(p, v, like);
-    k->reads.v[q] = w ? w : tpu_copy(p, v, like->order);
-    k = p->kernels.v[i];
+    tpu_reread(p, i, q, like->order);
   }
   for (int q = 0; q < k->roots.n && !turn_sums; q++)
     if (k->roots.v[q]->val) value_layout(p->params, k->roots.v[q]->val, sums->order);
@@ -182,7 +171,8 @@ static bool pooled_alike(const CostParams *params, const HNode *n, int *order) {
 }
 
 /* Pooling: operand and result in an order whose tiles no window crosses. */
-static void turn_pooled(Schedule *p, Kernel *k, HNode *n) {
+static void turn_pooled(Schedule *p, int i, HNode *n) {
+  Kernel *k = p->kernels.v[i];
   HNode *x = n->in[0];
   int r = x->rank, order[64];
   const int64_t *window = n->lo;
@@ -204,7 +194,7 @@ static void turn_pooled(Schedule *p, Kernel *k, HNode *n) {
       if (v->node != x || window[lanes] == 1 || apart || v->bytes < TURN_MIN ||
           padding(p->params, x, order, v->order) > RELAID_PLAIN)
         continue;
-      k->reads.v[q] = tpu_copy(p, v, order);
+      tpu_reread(p, i, q, order);
       if (k->roots.v[0] == n && n->val) value_layout(p->params, n->val, order);
     }
     if (n->val && n->rank == r) value_layout(p->params, n->val, order);
@@ -220,7 +210,7 @@ static void turn_pooled(Schedule *p, Kernel *k, HNode *n) {
     bool fused = n->kind == H_RWIN && !relaid_for_windows(p->params, x, window, v->order);
     if (v->kernel >= 0 && !v->is_param)
       value_layout(p->params, v, order); /* its maker can write so */
-    else if (!fused) k->reads.v[q] = tpu_copy(p, v, order);
+    else if (!fused) tpu_reread(p, i, q, order);
   }
   HValue *made = k->pool ? k->roots.v[0]->val : n->val;
   if (n->rank == r && made && made->node->rank == r && n->n_results == 1)
@@ -261,7 +251,8 @@ bool tpu_rows_order(const HNode *n, int *order) {
 }
 
 /* Rows that were gathered in that order are turned into it, and out of it before they are added up. */
-static void turn_gathered(Schedule *p, Kernel *k, HNode *n) {
+static void turn_gathered(Schedule *p, int i, HNode *n) {
+  Kernel *k = p->kernels.v[i];
   static const int natural[] = {2, 1, 0}, across[] = {1, 0, 2};
   HValue *v = n->val;
   int before = p->kernels.n;
@@ -273,11 +264,12 @@ static void turn_gathered(Schedule *p, Kernel *k, HNode *n) {
   for (int q = 0; q < k->reads.n && n->kind == H_SCATTER && n->rank == 2; q++) {
     v = k->reads.v[q];
     if (v->node == n->in[n->n_in - 1] && v->node->rank == 3 && v->order[0] == 1 && v->order[1] == 0)
-      k->reads.v[q] = tpu_copy(p, v, natural);
+      tpu_reread(p, i, q, natural);
   }
 }
 
-static void turn_rows(Schedule *p, Kernel *k, HNode *n) {
+static void turn_rows(Schedule *p, int i, HNode *n) {
+  Kernel *k = p->kernels.v[i];
   HNode *x = n->in[0];
   HValue *added_to = NULL;
   bool scatter = n->kind == H_SCATTER;
@@ -296,7 +288,7 @@ static void turn_rows(Schedule *p, Kernel *k, HNode *n) {
     if (!operand || v->bytes < TURN_MIN || v->bytes > TURN_MAX) continue;
     if (v->node == x && rows_reachable(n, v)) continue;
     if (v->order[0] == order[0] && v->order[1] == order[1]) continue;
-    k->reads.v[q] = tpu_copy(p, v, order);
+    tpu_reread(p, i, q, order);
     if (scatter && v->node == n->in[0] && v->kernel >= 0) added_to = v;
   }
   if (n->rank == 2 && n->d[1] == 1) rows_order(n, order);
@@ -315,11 +307,11 @@ void tpu_turn_indexed(Schedule *p) {
     for (int q = 0; q < k->inner.n && k->pool; q++)
       if (k->inner.v[q]->kind == H_RWIN) n = k->inner.v[q];
     if (n->kind == H_RWIN || n->kind == H_SELSCAT) {
-      if (n->in[0]->rank >= 2 && n->in[0]->rank <= 64) turn_pooled(p, k, n);
+      if (n->in[0]->rank >= 2 && n->in[0]->rank <= 64) turn_pooled(p, i, n);
     } else if (n->kind == H_GATHER || n->kind == H_SCATTER || n->kind == H_SORT ||
                (n->kind == H_OTHER && n->op == OP_CHLO_TOP_K)) {
-      turn_rows(p, k, n);
-      turn_gathered(p, k, n);
+      turn_rows(p, i, n);
+      turn_gathered(p, i, n);
     }
   }
 }

@@ -65,6 +65,9 @@ bool tpu_joins_parts(const HNode *n);
 /* A new value: v in another order, made by a kernel of its own. */
 #define tpu_copy(p, v, order) tpu_copy_by(p, v, order, __func__)
 HValue *tpu_copy_by(Schedule *p, HValue *v, const int *order, const char *rule);
+/* Kernel i reads a copy of its q-th array in that order, perhaps rounded: one that is there, or a new one. */
+#define tpu_reread(p, i, q, order) tpu_reread_by(p, i, q, order, false, __func__)
+void tpu_reread_by(Schedule *p, int i, int q, const int *order, bool rounded, const char *rule);
 /* The first so many kernels read w, a copy of v. */
 void tpu_read_instead(Schedule *p, const HValue *v, HValue *w, int kernels);
 bool tpu_same_order(const HValue *a, const HValue *b);

@@ -153,6 +153,22 @@ static void read_beside(const HNode *n, const unsigned char *claimed, int depth,
   }
 }
 
+/* A weight that another product than the forward one multiplies by constants, as where a sum is
+ * derived, and whose result is then cut into heads: the cut moves over to the weight, and a narrower
+ * weight is made for both. */
+static bool cut_for_constants(const HNode *n) {
+  bool cut = false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    while ((u->kind == H_TRANSPOSE || u->kind == H_RESHAPE) && u->n_users == 1) u = u->users[0];
+    if (u->kind != H_CONV || u->conv->is_conv || u->n_users != 1) continue;
+    const HNode *r = u->users[0];
+    cut |= (hlo_const_only(u->in[0]) || hlo_const_only(u->in[1])) && r->kind == H_RESHAPE &&
+           r->rank > u->rank;
+  }
+  return cut;
+}
+
 /* Does all that is made of x, element by element, end in n? */
 static bool leads_only_to(const HNode *x, const HNode *n, int *budget) {
   for (int i = 0; i < x->n_users; i++) {
@@ -265,6 +281,7 @@ static bool worth_storing(const Schedule *p, const HNode *n, const unsigned char
   } else {
     int readers = product_readers(n, 0), budget = 200, sum = 0, rest = 0;
     if (readers < 2) return false;
+    if (n->op == OP_CONVERT && hlo_bits(n->dt) < 32 && cut_for_constants(n)) return true;
     read_beside(n, claimed, 0, &budget, &sum, &rest);
     for (int i = 0; n->op == OP_CONVERT && i < n->in[0]->n_users; i++) /* before it is rounded */
       if (n->in[0]->users[i]->kind == H_REDUCE) sum = 32;
@@ -353,6 +370,21 @@ static bool shared_vector(const Schedule *p, const HNode *n, const unsigned char
   return n->kind == H_EWISE && n->n_users >= 2 && count >= 16 && count < VECTOR &&
          !n->comp->parent && !tpu_meets_again((HNode *)n, claimed) &&
          tpu_leaves(n, false) >= LEAVES;
+}
+
+/* Is it a mask made of wider stored arrays, which its users would each read instead? The compiler fuses
+ * what saves bytes: the mask, written once and read by each, against what it is made of. */
+static bool shared_mask(const HNode *n) {
+  if (n->kind != H_EWISE || n->op != OP_COMPARE || n->n_users < 2 || hlo_count(n) < VECTOR)
+    return false;
+  double in = 0, out = (double)hlo_count(n);
+  for (int i = 0; i < n->n_in; i++) {
+    const HNode *x = n->in[i];
+    if (hlo_const_only(x) || hlo_count(x) != hlo_count(n)) continue;
+    if ((!x->val && hlo_light(x)) || x->n_users > 1) return false; /* they may read it anyway */
+    in += hlo_bytes(x);
+  }
+  return in * (n->n_users - 1) > out * (n->n_users + 1);
 }
 
 /* Is it a gate in a loop, made of two arrays or more, that several others are made of? It is not
@@ -610,10 +642,14 @@ void tpu_fuse(Schedule *p) {
   HComp *c = p->comp;
   unsigned char *claimed = xcalloc((size_t)p->g->n_nodes + 1, 1);
   if (p->params->softmax) tpu_softmax(p);
+  tpu_split_tiles(c);
   sched_start_store(p);
   for (int i = 0; i < c->nodes.n; i++) {
     HNode *n = c->nodes.v[i];
-    const char *rule = !n->dead && tpu_walked_again(n) ? "summed and walked over again" : NULL;
+    const char *rule = n->dead               ? NULL
+                       : shared_mask(n)      ? "a mask that several read"
+                       : tpu_walked_again(n) ? "summed and walked over again"
+                                             : NULL;
     if (rule) sched_why(n, "stored", rule), sched_store(p, n);
     if (n->dead || n->kind != H_EWISE || n->op != OP_MAXIMUM || !worth_storing(p, n, claimed))
       continue;

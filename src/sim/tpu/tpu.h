@@ -39,6 +39,8 @@ bool tpu_turned_inside(const HValue *v, const HConv *c, const char *roles);
 bool tpu_order_serves(const HValue *v, const HConv *c, const char *roles, bool result);
 /* The stored array that a kernel does nothing to but take a slice of; the slice keeps its order. */
 const HValue *tpu_sliced_of(const Kernel *k, const HNode *n);
+/* reshapes that move elements between tiles, of arrays that lie as an image in parts does */
+void tpu_split_tiles(HComp *c);
 /* how the two sides of a reshape lie that no product is near to */
 /* The order of a reshape's result that is the memory of its argument in that order; false: none is. */
 bool tpu_joined_order(const HNode *n, const int *from, int *order);

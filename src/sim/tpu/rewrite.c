@@ -340,7 +340,14 @@ static void expand(Expand *x, HNode *n) {
     join_images(x, n);
     if (n->kind == H_RESHAPE) tpu_lay_reshape(x->g, x->params, x->c, n);
     break;
-  case H_EWISE: hlo_add_rows_to(x->g, n); break;
+  case H_SLICE:
+    tpu_move_slice(x->g, x->c, n);
+    if (n->kind == H_CONV) multiply_and_add(x, n);
+    break;
+  case H_EWISE:
+    hlo_add_rows_to(x->g, n);
+    tpu_move_pad(x->g, x->c, n);
+    break;
   case H_COLL: tpu_collective(x->g, x->params, x->c, n); break;
   default: break;
   }

@@ -5,6 +5,8 @@
 #include "sim/schedule/compiler.h"
 
 void tpu_split_groups(HGraph *g, HNode *n); /* a convolution of few groups, as what it becomes */
+void tpu_move_slice(HGraph *g, HComp *c, HNode *slice); /* before the product that it cuts */
+void tpu_move_pad(HGraph *g, HComp *c, HNode *convert); /* behind the conversion of what it pads */
 /* One filter of a single tap a channel becomes a factor for each; false: it is something else. */
 bool tpu_scale_channels(HGraph *g, HNode *n);
 /* by which kernels a gather's indices come to lie as one vector, and its rows as a result */

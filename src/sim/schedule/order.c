@@ -207,7 +207,7 @@ static void drop_names(const Order *o, Ints *order) {
 }
 
 /* Bytes of kernel k's results that lie where an input was: the kernel is the `at`th, `last` the last
- * reader of each value. What was made with others has another operation between. */
+ * reader of each value. */
 static double shared(const Order *o, const Kernel *k, const int *last, int at, int end) {
   double bytes = 0;
   bool taken[64] = {false};
@@ -220,7 +220,6 @@ static double shared(const Order *o, const Kernel *k, const int *last, int at, i
   for (int r = 0; r < k->roots.n; r++)
     for (int q = 0; q < k->reads.n && q < 64 && k->roots.v[r]->val; q++) {
       const HValue *v = base_of(k->reads.v[q]), *to = k->roots.v[r]->val;
-      if (v->kernel >= 0 && v->node->comp == o->p->comp && order_several(o, v->kernel)) continue;
       if (taken[q] || !order_own(o, v) || !order_own(o, to) || last[v->index] != at || to->alias ||
           last[to->index] == end || !sched_writes_over(o->p, k, v, to))
         continue;
@@ -270,7 +269,7 @@ static double peak_of(const Order *o, const Ints *order, int way) {
   }
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
-    if (!order_own(o, v) || v->alias || v->kernel < 0 || !o->kept[i] || v->node->host) continue;
+    if (!order_own(o, v) || v->alias || v->kernel < 0 || v->dropped || v->node->host) continue;
     if (order_of_several(v->node) || in_state(p, v)) continue;
     live[pos[v->kernel]] += v->bytes;
     live[MAX(last[i], pos[v->kernel]) + 1] -= v->bytes;

@@ -43,7 +43,6 @@ typedef struct Order {
   int n;             /* kernels */
   Ints *succ, *pred; /* by kernel */
   int *key;          /* place in the program */
-  bool *kept;        /* values that are written, by their index */
   VEC(Start) starts;
   int all;         /* kernels and starts */
   VEC(Item) items; /* kernels, starts, names */
@@ -77,8 +76,7 @@ static inline double order_room(const Schedule *p, const Kernel *k) {
 void order_items(Order *o);
 void order_items_free(Order *o);
 HValue *order_after_loop(const HNode *loop,
-                         int slot);             /* that state's value then, if anything reads it */
-bool order_several(const Order *o, int kernel); /* has it several results? */
+                         int slot); /* that state's value then, if anything reads it */
 
 /* order_list.c */
 void order_list(Order *o, Ints *out);

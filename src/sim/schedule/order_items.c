@@ -27,24 +27,23 @@ static void find_starts(Order *o) {
   o->all = o->n + o->starts.n;
 }
 
-/* Values that are written: those that another kernel reads, that are returned, or that a kernel makes alone. */
-static void find_kept(Order *o) {
-  const Schedule *p = o->p;
+/* Values are written that another kernel reads, that are returned, or that a kernel makes alone. */
+static void find_dropped(Schedule *p) {
   for (int i = 0; i < p->values.n; i++) {
     HValue *v = p->values.v[i];
     v->index = i;
-    o->kept[i] = v->kernel < 0 || p->kernels.v[v->kernel]->roots.n == 1 || v->node->kind == H_GET;
+    v->dropped = v->kernel >= 0 && p->kernels.v[v->kernel]->roots.n > 1 && v->node->kind != H_GET;
   }
-  for (int i = 0; i < o->n; i++) {
+  for (int i = 0; i < p->kernels.n; i++) {
     const Kernel *k = p->kernels.v[i];
     for (int r = 0; r < k->reads.n && !k->dead; r++) {
-      const HValue *v = base_of(k->reads.v[r]);
-      if (v->node->comp == p->comp && v->kernel != i) o->kept[v->index] = true;
+      HValue *v = base_of(k->reads.v[r]);
+      if (v->node->comp == p->comp && v->kernel != i) v->dropped = false;
     }
   }
   for (int i = 0; i < p->comp->outputs.n; i++) {
-    const HValue *v = p->comp->outputs.v[i]->val ? base_of(p->comp->outputs.v[i]->val) : NULL;
-    if (v && v->node->comp == p->comp) o->kept[v->index] = true;
+    HValue *v = p->comp->outputs.v[i]->val ? base_of(p->comp->outputs.v[i]->val) : NULL;
+    if (v && v->node->comp == p->comp) v->dropped = false;
   }
 }
 
@@ -98,8 +97,8 @@ static bool is_sum(const HNode *n) {
 }
 
 /* The values that kernel i makes: sums first; of an operation of several results, those that are read. */
-static void made_by(const Order *o, int i, Values *out) {
-  const Kernel *k = o->p->kernels.v[i];
+static void made_by(const Schedule *p, int i, Values *out) {
+  const Kernel *k = p->kernels.v[i];
   out->n = 0;
   for (int pass = 0; pass < 2; pass++)
     for (int r = 0; r < k->roots.n; r++) {
@@ -107,16 +106,16 @@ static void made_by(const Order *o, int i, Values *out) {
       bool several = order_of_several(n);
       for (int u = 0; u < (several ? n->n_users : 1); u++) {
         HValue *v = several ? n->users[u]->val : n->val;
-        if (several && (n->users[u]->kind != H_GET || !v || v->node->comp != o->p->comp)) continue;
-        if (v && !v->alias && o->kept[v->index] && is_sum(v->node) == !pass) *vec_push(out) = v;
+        if (several && (n->users[u]->kind != H_GET || !v || v->node->comp != p->comp)) continue;
+        if (v && !v->alias && !v->dropped && is_sum(v->node) == !pass) *vec_push(out) = v;
       }
     }
 }
 
-bool order_several(const Order *o, int kernel) {
+bool sched_several(const Schedule *p, int kernel) {
   Values made = {0};
-  made_by(o, kernel, &made);
-  bool several = made.n > 1 || order_is_loop(o->p->kernels.v[kernel]);
+  made_by(p, kernel, &made);
+  bool several = made.n > 1 || order_is_loop(p->kernels.v[kernel]);
   vec_free(&made);
   return several;
 }
@@ -124,7 +123,7 @@ bool order_several(const Order *o, int kernel) {
 static void add_results(Order *o, int i, Values *made) {
   const Kernel *k = o->p->kernels.v[i];
   bool loop = order_is_loop(k);
-  made_by(o, i, made);
+  made_by(o->p, i, made);
   bool several = loop || made->n > 1;
   item(o, i)->number = !several && made->n && hlo_count(made->v[0]->node) == 1;
   item(o, i)->makes = order_room(o->p, k) + (several ? TUPLE : 0);
@@ -176,7 +175,7 @@ static int add_reads(Order *o, int i, int start) {
 
 /* Names of results read all that the kernel makes, and all that goes through a loop. */
 static void read_together(Order *o, int i, Values *made) {
-  made_by(o, i, made);
+  made_by(o->p, i, made);
   for (int r = 0; r < made->n && o->name[made->v[r]->index] != i; r++) {
     int name = o->name[made->v[r]->index];
     use(o, name, o->n_values + i);
@@ -197,16 +196,15 @@ static void add_outputs(Order *o) {
 }
 
 void order_items(Order *o) {
-  const Schedule *p = o->p;
+  Schedule *p = o->p;
   Values made = {0};
   find_starts(o);
   o->n_values = p->values.n;
   size_t buffers = (size_t)(o->n_values + o->all) + 1;
-  o->kept = xcalloc((size_t)o->n_values + 1, sizeof *o->kept);
   o->name = xcalloc((size_t)o->n_values + 1, sizeof *o->name);
   o->bytes = xcalloc(buffers, sizeof *o->bytes);
   o->left = xcalloc(buffers, sizeof *o->left);
-  find_kept(o);
+  find_dropped(o->p);
   for (int i = 0; i < o->n_values; i++) o->name[i] = -1;
   for (int i = 0; i < o->all; i++) *vec_push(&o->items) = (Item){0};
   for (int i = 0; i < p->comp->params.n; i++)
@@ -233,7 +231,6 @@ void order_items_free(Order *o) {
   }
   vec_free(&o->items);
   vec_free(&o->starts);
-  free(o->kept);
   free(o->name);
   free(o->bytes);
   free(o->left);

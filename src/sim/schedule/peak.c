@@ -4,7 +4,8 @@
 
 #include "sim/schedule/compiler.h"
 
-/* May kernel k put its result o where its input v was? Sums over devices are made where this one's part was. */
+/* May kernel k put its result o where its input v was? Sums over devices are made where this one's part was. What was
+ * made with others has an operation between that names it. */
 static bool may_share(const Schedule *p, const Kernel *k, const HValue *v, const HValue *o) {
   Space from = sched_space(p, v, k->pos), to = sched_space(p, o, k->pos);
   bool state = v->is_param && p->comp->parent &&
@@ -12,6 +13,7 @@ static bool may_share(const Schedule *p, const Kernel *k, const HValue *v, const
   if ((v->is_param && !state) || v->is_output || v->bytes != o->bytes || v->node->comp != p->comp ||
       v->node->kind == H_CONST || from != to || k->copy || v->node->host != o->node->host)
     return false;
+  if (p->compiler->tuples && v->kernel >= 0 && sched_several(p, v->kernel)) return false;
   if (o->node->kind == H_COLL && o->node->op == OP_ALL_REDUCE) /* not over one of several results */
     return o->node->in[0] == v->node && !(v->kernel >= 0 && p->kernels.v[v->kernel]->carries);
   return p->compiler->overwrites(p, k, v, o, state);

@@ -42,13 +42,6 @@ static void live_ranges(Schedule *p) {
       b->is_output |= v->is_output;
     }
   }
-  /* a value whose every reader sits in its own kernel is never written */
-  for (int i = 0; i < p->values.n; i++) {
-    HValue *v = p->values.v[i];
-    if (v->kernel >= 0 && !v->is_output && v->last <= v->kernel && v->node->kind != H_GET &&
-        p->kernels.v[v->kernel]->roots.n > 1)
-      v->dropped = true;
-  }
 }
 
 /* ---- memory spaces, costs, time -------------------------------------------------------------- */

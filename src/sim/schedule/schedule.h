@@ -191,6 +191,8 @@ void sched_limit(const Schedule *p, Kernel *k);
 double sched_results_bytes(const HNode *n, Space in);
 void sched_overlap(Schedule *p); /* exchanges under computing: shortens them to what is exposed */
 void sched_peak(Schedule *p, bool lend); /* lend: results' memory to what comes before them */
+/* Has a kernel several results that are written, or a loop's? */
+bool sched_several(const Schedule *p, int kernel);
 bool sched_writes_over(const Schedule *p, const Kernel *k, const HValue *v, const HValue *o);
 /* Where a value is while kernel `at` runs. */
 Space sched_space(const Schedule *p, const HValue *v, int at);

@@ -137,7 +137,7 @@ bool spmd_lookup_op(Spmd *s, const Op *op) {
   Value *rows = &c->results[0];
   if (axes->n) {
     rows = mask_rows(&b, &l, ids, x->dims[l.rows] / spmd_dim_parts(s, axes), rows);
-    rows = spmd_all_reduce(s, rows, axes, NULL, OP_ADD);
+    rows = spmd_sum_over(s, rows, axes, want, &has);
   }
   spmd_set_result(s, op, 0, rows, &has);
   return true;

@@ -487,6 +487,35 @@ static void test_sums_of_rows(void **state) {
   }
 }
 
+/* clang-format off */
+static const char picked_for_own[] = MESH
+    "func.func @main(%t: tensor<64x4xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
+    "%i: tensor<8x1xi32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) -> "
+    "(tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) {\n"
+    "  %g = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], "
+    "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
+    "slice_sizes = array<i64: 1, 4>}> : (tensor<64x4xf32>, tensor<8x1xi32>) -> tensor<8x4xf32>\n"
+    "  return %g : tensor<8x4xf32>}";
+/* clang-format on */
+
+/* Rows of a table that is cut, picked for tokens cut over the same axis: as XLA has it, each device is sent
+ * the sums of its own tokens alone. */
+static void test_scattered_rows(void **state) {
+  (void)state;
+  Module *m = parsed("picked for own", picked_for_own);
+  bool done;
+  ok(pass_partition(m, &done));
+  int scattered = 0, summed = 0;
+  for (const Op *op = module_main(m)->body->first; op; op = op->next) {
+    scattered += op->kind == OP_REDUCE_SCATTER;
+    summed += op->kind == OP_ALL_REDUCE;
+  }
+  assert_int_equal(scattered, 1);
+  assert_int_equal(summed, 0);
+  module_free(m);
+  check_text("picked for own", picked_for_own);
+}
+
 static void test_lookups(void **state) {
   (void)state;
   assert_int_equal(check_text("picked", picked), 0);
@@ -918,18 +947,30 @@ static void test_manual_of_gspmd(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_manual_of_gspmd), cmocka_unit_test(test_matmul),
-      cmocka_unit_test(test_train_step),      cmocka_unit_test(test_collectives),
-      cmocka_unit_test(test_lookups),         cmocka_unit_test(test_sums_of_rows),
-      cmocka_unit_test(test_stacks),          cmocka_unit_test(test_embedding),
-      cmocka_unit_test(test_weight_gradient), cmocka_unit_test(test_cuts_that_collide),
-      cmocka_unit_test(test_not_partitioned), cmocka_unit_test(test_moves),
-      cmocka_unit_test(test_wishes),          cmocka_unit_test(test_found),
-      cmocka_unit_test(test_contests),        cmocka_unit_test(test_fetched_once),
-      cmocka_unit_test(test_scattered_sums),  cmocka_unit_test(test_batch_in_common),
-      cmocka_unit_test(test_batches),         cmocka_unit_test(test_calls_with_parts),
-      cmocka_unit_test(test_sum_begins_once), cmocka_unit_test(test_unsummed),
-      cmocka_unit_test(test_counting),        cmocka_unit_test(test_random)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_manual_of_gspmd),
+                                     cmocka_unit_test(test_matmul),
+                                     cmocka_unit_test(test_train_step),
+                                     cmocka_unit_test(test_collectives),
+                                     cmocka_unit_test(test_lookups),
+                                     cmocka_unit_test(test_scattered_rows),
+                                     cmocka_unit_test(test_sums_of_rows),
+                                     cmocka_unit_test(test_stacks),
+                                     cmocka_unit_test(test_embedding),
+                                     cmocka_unit_test(test_weight_gradient),
+                                     cmocka_unit_test(test_cuts_that_collide),
+                                     cmocka_unit_test(test_not_partitioned),
+                                     cmocka_unit_test(test_moves),
+                                     cmocka_unit_test(test_wishes),
+                                     cmocka_unit_test(test_found),
+                                     cmocka_unit_test(test_contests),
+                                     cmocka_unit_test(test_fetched_once),
+                                     cmocka_unit_test(test_scattered_sums),
+                                     cmocka_unit_test(test_batch_in_common),
+                                     cmocka_unit_test(test_batches),
+                                     cmocka_unit_test(test_calls_with_parts),
+                                     cmocka_unit_test(test_sum_begins_once),
+                                     cmocka_unit_test(test_unsummed),
+                                     cmocka_unit_test(test_counting),
+                                     cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -377,6 +377,18 @@ static void place_first(Place *m) {
   best->far = true;
 }
 
+/* The largest array that one round makes and that fits on chip. */
+static double largest_made(const Place *m) {
+  double most = 0;
+  for (int i = 0; i < m->p->values.n; i++) {
+    const HValue *v = m->p->values.v[i];
+    if (!v->is_param && v->kernel >= 0 && !v->alias && !v->dropped && v->node->kind != H_DUS &&
+        v->bytes <= m->cap * 0.95)
+      most = MAX(most, v->bytes);
+  }
+  return most;
+}
+
 /* Stacks that the program makes itself stay on chip for the whole loop; when not all of them fit,
  * the largest do of those that leave room for others and for what a round makes. */
 static void place_stacks(Place *m) {
@@ -391,7 +403,7 @@ static void place_stacks(Place *m) {
     *vec_push(&stacks) = v;
     all += v->bytes;
   }
-  if (all > limit) limit = p->vmem_free * 0.87, most = p->vmem_free / 4;
+  if (all > limit) limit = p->vmem_free * 0.87 - largest_made(m), most = p->vmem_free / 4;
   if (stacks.n > 1) qsort(stacks.v, (size_t)stacks.n, sizeof *stacks.v, larger);
   double held = 0;
   for (int i = 0; i < stacks.n; i++) {

@@ -3,8 +3,8 @@
 
     python3 bench/davidnet_torch.py FILE.rec.xz [--epochs 24] [--batch 512] [--threads N] [--seed 1] [--steps N]
 
-FILE is what `weft train --data cifar10:FILE` reads (tools/cifar_bin.py has the format). Needs torch, numpy and Pillow. Network, initial values'
-deviations, pictures' changes (reflected shift by up to 4, mirror, an 8 x 8 hole of the mean), Nesterov momentum 0.9, decay 0.0005 on all weights, rate up to 0.4
+FILE is what `weft train --data cifar10:FILE` reads (tools/cifar_bin.py has the format). Needs torch, numpy and Pillow. Network, initial values,
+pictures' changes (reflected shift by up to 4, mirror, an 8 x 8 hole of the mean), Nesterov momentum 0.9, decay 0.0005 on all weights, rate up to 0.4
 over 490 of 2,328 steps and straight down to 0, no part of a batch at an epoch's end: as there; the draws differ. Prints a line an epoch."""
 import argparse
 import io
@@ -44,7 +44,6 @@ def changed(rng, batch, mean):
 class Unit(nn.Sequential):
     def __init__(self, n_in, n_out):
         conv = nn.Conv2d(n_in, n_out, 3, padding=1, bias=False)
-        nn.init.normal_(conv.weight, std=(2 / (9 * n_in)) ** 0.5)
         super().__init__(conv, nn.BatchNorm2d(n_out), nn.ReLU())
 
 
@@ -59,7 +58,6 @@ class Residual(nn.Module):
 
 def davidnet():
     fc = nn.Linear(512, 10, bias=False)
-    nn.init.normal_(fc.weight, std=512 ** -0.5)
     pool = lambda: nn.MaxPool2d(2)
     return nn.Sequential(Unit(3, 64), Unit(64, 128), pool(), Residual(128), Unit(128, 256), pool(), Unit(256, 512), pool(), Residual(512),
                          nn.AdaptiveMaxPool2d(1), nn.Flatten(), fc)

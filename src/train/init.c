@@ -96,6 +96,10 @@ void init_fill(Init in, const char *name, uint64_t seed, DType type, int rank, c
     break;
   case INIT_HE_NORMAL: f.scale *= sqrt(2 / fan_in); break;
   case INIT_LECUN_NORMAL: f.scale *= sqrt(1 / fan_in); break;
+  case INIT_TORCH_UNIFORM:
+    f.normal = false;
+    f.scale *= sqrt(1 / fan_in);
+    break;
   case INIT_ORTHOGONAL: f.scale = 1; break;
   default: break;
   }

@@ -29,6 +29,7 @@ typedef enum InitKind {
   INIT_GLOROT_UNIFORM, /* limit scale * sqrt(6 / (fan_in + fan_out)): Keras' default */
   INIT_HE_NORMAL,      /* deviation scale * sqrt(2 / fan_in) */
   INIT_LECUN_NORMAL,   /* deviation scale * sqrt(1 / fan_in) */
+  INIT_TORCH_UNIFORM,  /* limit scale * sqrt(1 / fan_in): PyTorch's default */
   INIT_ORTHOGONAL      /* rows orthonormal, times scale: recurrent kernels */
 } InitKind;
 typedef struct Init {

@@ -68,20 +68,27 @@ static void threefry_in_programs(void **state) { /* the ops give what the C func
   module_free(m);
 }
 
+/* n numbers spread evenly over -limit ... limit. */
+static void is_uniform(const float *v, int64_t n, double limit) {
+  double sum = 0, squares = 0;
+  for (int i = 0; i < n; i++) {
+    assert_true(fabsf(v[i]) <= (float)limit);
+    sum += (double)v[i];
+    squares += (double)v[i] * (double)v[i];
+  }
+  assert_true(fabs(sum / (double)n) < 0.01 * limit);
+  assert_true(fabs(sqrt(squares / (double)n) / (limit / sqrt(3)) - 1) < 0.02);
+}
+
 static void initial_values(void **state) {
   (void)state;
   enum { N = 40000 };
   float *a = xmalloc(N * 4), *b = xmalloc(N * 4);
   int64_t dims[] = {3, 3, 40, 100}, n = 36000;
   init_fill(INIT(INIT_GLOROT_UNIFORM, 1), "k", 1, DT_F32, 4, dims, a);
-  double limit = sqrt(6.0 / (9 * 140)), sum = 0, squares = 0;
-  for (int i = 0; i < n; i++) {
-    assert_true(fabsf(a[i]) <= (float)limit);
-    sum += (double)a[i];
-    squares += (double)a[i] * (double)a[i];
-  }
-  assert_true(fabs(sum / (double)n) < 0.01 * limit);
-  assert_true(fabs(sqrt(squares / (double)n) / (limit / sqrt(3)) - 1) < 0.02);
+  is_uniform(a, n, sqrt(6.0 / (9 * 140)));
+  init_fill(INIT(INIT_TORCH_UNIFORM, 1), "k", 1, DT_F32, 4, dims, a);
+  is_uniform(a, n, 1 / sqrt(9.0 * 40)); /* as torch.nn.Conv2d(40, 100, 3) says */
   init_fill(INIT(INIT_NORMAL, 0.5), "k", 1, DT_F32, 1, &n, a);
   init_fill(INIT(INIT_NORMAL, 0.5), "k", 1, DT_F32, 1, &n, b);
   assert_memory_equal(a, b, (size_t)n * 4);

@@ -4,6 +4,8 @@
  * The published recipe sums the loss over the batch, with learning rate 0.4 / batch and decay
  * 0.0005 x batch; with the mean loss used here that is learning rate 0.4 and decay 0.0005,
  * whatever the batch. Nesterov momentum 0.9, up for 5 epochs of 24, then straight down to 0.
+ * Its weights begin as PyTorch's do. That is part of the recipe: after a batch norm the size of the
+ * weights divides the rate, and they hardly change it in 24 epochs.
  */
 #include "zoo/zoo_priv.h"
 
@@ -20,7 +22,7 @@ static void defaults(TrainConfig *c) {
 
 static Value *unit(Net *n, const char *name, Value *x, int64_t filters) {
   NetScope s = net_enter(n, "%s", name);
-  x = net_conv(n, "conv", x, 3, 1, PAD_SAME, 0, filters, false, INIT(INIT_HE_NORMAL, 1));
+  x = net_conv(n, "conv", x, 3, 1, PAD_SAME, 0, filters, false, INIT(INIT_TORCH_UNIFORM, 1));
   x = net_relu(n, net_batch_norm(n, "bn", x, 0.9, 1e-5));
   net_leave(n, s);
   return x;
@@ -41,7 +43,7 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   x = net_max_pool(n, unit(n, "layer2", x, 256), 2, 2, 0);
   x = residual(n, "layer3", net_max_pool(n, unit(n, "layer3", x, 512), 2, 2, 0));
   x = net_dense(n, "classifier", net_global_max(n, x), d->classes, false,
-                INIT(INIT_LECUN_NORMAL, 1));
+                INIT(INIT_TORCH_UNIFORM, 1));
   net_softmax_loss(n, b_muls(&n->b, x, 0.125), in[1], NULL, c->label_smoothing, out);
   return NULL;
 }

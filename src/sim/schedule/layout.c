@@ -76,7 +76,8 @@ bool value_order_roles(const CostParams *params, const HNode *n, const char *rol
   for (int a = r - 1; a >= 0; a--)
     for (int b = r - 1; b >= 0; b--) {
       double da = (double)n->d[a], db = (double)n->d[b];
-      if (a == b || da <= 0 || db <= 0 || (roles && (roles[a] == not || roles[b] == not))) continue;
+      if (a == b || da <= 0 || db <= 0 || (roles && (roles[a] == not || roles[b] == not )))
+        continue;
       double pad = up(da, 128) * up(db, tile_rows(params, bytes, db)) / (da * db);
       double tie = roles && roles[a] == 'n' && roles[b] == 'm' ? -1e-9 : 1e-9;
       if (best < 0 || pad < best - tie) best = pad, order[0] = a, order[1] = b;

@@ -2,6 +2,7 @@
 import copy
 import json
 import sys
+import time
 import traceback
 
 import torch
@@ -114,7 +115,11 @@ def memory():
         return torch.accelerator.memory_allocated()
     before = allocated()
     kept = torch.zeros(1 << 20, device="tpu") + 1
-    return [(allocated() - before) / 2**22, kept[0].item(), torch.accelerator.device_count()], [1, 1, 1]
+    for _ in range(100):  # and gives up what it needed in between when that thread comes to it
+        if (held := (allocated() - before) / 2**22) == 1:
+            break
+        time.sleep(0.1)
+    return [held, kept[0].item(), torch.accelerator.device_count()], [1, 1, 1]
 
 
 if __name__ == "__main__":

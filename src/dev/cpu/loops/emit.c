@@ -487,21 +487,14 @@ bool emit_supports(const Op *op) {
   if (small) t = small_computed(t);
   bool num = c == DC_FLOAT || c == DC_SINT || c == DC_UINT;
   bool whole = c == DC_SINT || c == DC_UINT;
+  if (emit_moves(op->kind) && op->kind != OP_BITCAST_CONVERT) return true;
   switch (op->kind) {
   case OP_IOTA: return dtype_class(op_type(op)->dtype) != DC_BOOL;
-  case OP_BROADCAST_IN_DIM:
-  case OP_RESHAPE:
-  case OP_COPY:
-  case OP_TRANSPOSE:
-  case OP_SLICE:
-  case OP_REVERSE:
   case OP_CONCATENATE:
-  case OP_CONVERT:
   case OP_MAXIMUM:
   case OP_MINIMUM:
   case OP_CLAMP: return true;
   case OP_COMPARE: return !small || !str_is(op_str(op, "compare_type"), "TOTALORDER");
-  case OP_SELECT: return true;
   case OP_PAD: {
     const int64_t *v;
     int n = op_ints(op, "interior_padding", &v);

@@ -435,3 +435,11 @@ def install():
         with distribute_lib.ReplicaContext(strategy, replica_id_in_sync_group=0):
             return fn(*args, **kwargs)
     default._call_for_each_replica = call_for_each_replica
+    original = default.update
+
+    def update(self, var, fn, args=(), kwargs=None, group=True):
+        """An optimizer that was made outside of the strategy's scope knows the default one alone; its variables are the program's."""
+        owner = trace.owner()
+        mine = self if owner is None or owner.extended is self else owner.extended
+        return (original if mine is self else type(mine).update)(mine, var, fn, args, kwargs, group)
+    default.update = update

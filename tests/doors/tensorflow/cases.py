@@ -54,6 +54,16 @@ def fit_default(_):
 
 
 @case
+def compiled_outside(strategy):
+    """An optimizer that is made outside of the model's strategy, as scripts have it that go on with other rates."""
+    with strategy.scope():
+        model = small()
+    model.compile(optimizers.SGD(0.1, momentum=0.9), "mse")
+    h = model.fit(ROWS, TARGETS, batch_size=16, epochs=2, shuffle=False, verbose=0)
+    return {**history(h), **weights(model)}
+
+
+@case
 def batch_norm(strategy):
     """Statistics of each replica, averaged."""
     with strategy.scope():

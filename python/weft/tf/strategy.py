@@ -27,7 +27,9 @@ class ReplicaContext(distribute_lib.ReplicaContext):
 
 
 class Extended(distribute_lib.StrategyExtendedV1):
-    """See tf.distribute.StrategyExtended."""
+    """See tf.distribute.StrategyExtended. keeps_sparse: sums of tf.IndexedSlices over replicas stay such."""
+
+    keeps_sparse = True
 
     def __init__(self, strategy, devices):
         super().__init__(strategy)
@@ -163,8 +165,17 @@ class Extended(distribute_lib.StrategyExtendedV1):
         n = self._num_replicas_in_sync
 
         def one(x):
-            total = all_reduce(x, n)  # gradients of embeddings become dense, as on a TPU
+            if isinstance(x, tf.IndexedSlices) and self.keeps_sparse:
+                return sparse(x)
+            total = all_reduce(x, n)
             return total / tf.cast(n, total.dtype) if reduce_op == MEAN else total
+
+        def sparse(x):
+            """Gradients of embeddings: the rows of all replicas, one after another. Optimizers see a row for each time that a word comes."""
+            if n == 1:
+                return x
+            rows, indices = (tf.concat(tf.unstack(all_gather(part, n)), 0) for part in (x.values, x.indices))
+            return tf.IndexedSlices(rows / tf.cast(n, rows.dtype) if reduce_op == MEAN else rows, indices, x.dense_shape)
         return tf.nest.map_structure(one, value)
 
     def _call_for_each_replica(self, fn, args, kwargs):
@@ -385,6 +396,7 @@ class TPUStrategy(Strategy):
 
     def __init__(self, tpu_cluster_resolver=None, experimental_device_assignment=None, experimental_spmd_xla_partitioning=False):
         super().__init__()
+        self.extended.keeps_sparse = False  # on a TPU gradients of embeddings are dense
         self._tpu_cluster_resolver = tpu_cluster_resolver
 
     @property

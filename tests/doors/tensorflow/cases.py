@@ -58,7 +58,7 @@ def compiled_outside(strategy):
     """An optimizer that is made outside of the model's strategy, as scripts have it that go on with other rates."""
     with strategy.scope():
         model = small()
-    model.compile(optimizers.SGD(0.1, momentum=0.9), "mse")
+    model.compile(optimizers.SGD(0.1), "mse")
     h = model.fit(ROWS, TARGETS, batch_size=16, epochs=2, shuffle=False, verbose=0)
     return {**history(h), **weights(model)}
 
@@ -87,6 +87,16 @@ def words(_):
     model = keras.Sequential([layers.Input((7,)), layers.Embedding(30, 6), layers.LSTM(5, return_sequences=True), layers.GRU(4), layers.Dense(4)])
     model.compile(optimizers.RMSprop(1e-2, use_ema=True, ema_overwrite_frequency=2), losses.SparseCategoricalCrossentropy(from_logits=True))
     return {**history(model.fit(WORDS, LABELS, batch_size=16, epochs=1, shuffle=False, verbose=0)), **weights(model)}
+
+
+@case
+def words_of_replicas(_):
+    """Words that come more than once, in one replica and in several: Adam takes each time by itself, but on a TPU."""
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice())  # two of TensorFlow's with collectives clash
+    with strategy.scope():
+        model = keras.Sequential([layers.Input((7,)), layers.Embedding(30, 6), layers.GlobalAveragePooling1D(), layers.Dense(4)])
+        model.compile(optimizers.Adam(1e-2), losses.SparseCategoricalCrossentropy(from_logits=True))
+    return {**history(model.fit(WORDS // 6, LABELS, batch_size=16, epochs=2, shuffle=False, verbose=0)), **weights(model)}
 
 
 @case

@@ -95,9 +95,11 @@ static int add_reduce(Dag *d, const Op *op, const Affine *at, int mask) {
   for (int k = 0; k < n; k++) {
     Affine from[DOM_MAX];
     memset(from, 0, sizeof from);
-    bool ok = index_operand(&d->dom, op, k, at, from, NULL, NULL);
-    assert(ok);
-    (void)ok;
+    if (!value_splat(op->operands[k])) { /* the fuser divided no dimension for one of these */
+      bool ok = index_operand(&d->dom, op, k, at, from, NULL, NULL);
+      assert(ok);
+      (void)ok;
+    }
     r.in[k] = dag_node(d, op->operands[k], from, mask);
     r.init[k] = dag_node(d, op->operands[n + k], from, 0);
     r.sweep = MAX(r.sweep, MAX(d->nodes.v[r.in[k]].depth, d->nodes.v[r.init[k]].depth));

@@ -189,10 +189,34 @@ static void beginnings(void **state) {
   unsetenv("WEFT_VINTERP");
 }
 
+/* Elements that are all the same, taken in another order than they lie. */
+static void test_of_constants(void **state) {
+  (void)state;
+  Tensor *t = answer(
+      "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n"
+      "  %u = stablehlo.constant dense<5> : tensor<2x8x3x2xi32>\n"
+      "  %v = stablehlo.constant dense<0.5> : tensor<2x8x3x2xf32>\n"
+      "  %a = stablehlo.constant dense<0> : tensor<i32>\n"
+      "  %b = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %r:2 = stablehlo.reduce(%u init: %a), (%v init: %b) across dimensions = [2, 0, 3, 1] : "
+      "(tensor<2x8x3x2xi32>, tensor<2x8x3x2xf32>, tensor<i32>, tensor<f32>) -> (tensor<i32>, "
+      "tensor<f32>)\n"
+      "   reducer(%k: tensor<i32>, %l: tensor<i32>) (%p: tensor<f32>, %q: tensor<f32>) {\n"
+      "    %m = stablehlo.maximum %k, %l : tensor<i32>\n"
+      "    %n = stablehlo.add %p, %q : tensor<f32>\n"
+      "    stablehlo.return %m, %n : tensor<i32>, tensor<f32>\n"
+      "  }\n"
+      "  return %r#1 : tensor<f32>\n}\n",
+      0);
+  assert_float_equal(*(float *)t->data, 48, 0);
+  tensor_release(t);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(in_order),     cmocka_unit_test(beginnings),
-                                     cmocka_unit_test(test_all),     cmocka_unit_test(test_rows),
-                                     cmocka_unit_test(test_columns), cmocka_unit_test(test_moments),
-                                     cmocka_unit_test(test_product)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(in_order),     cmocka_unit_test(beginnings),
+      cmocka_unit_test(test_all),     cmocka_unit_test(test_rows),
+      cmocka_unit_test(test_columns), cmocka_unit_test(test_moments),
+      cmocka_unit_test(test_product), cmocka_unit_test(test_of_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static bool rounder(const AdviseWork *w, AdviseCase *c, const AdviseRow *row, Ad
   int64_t most = (int64_t)((double)b->lo * ROUNDER);
   for (int64_t unit = 256; unit >= 16; unit /= 4) {
     c->batch = (b->lo / unit + 1) * unit;
-    if (c->batch > most || c->batch < b->hi) continue;
+    if (c->batch > MIN(most, MAX_BATCH) || c->batch < b->hi) continue;
     bool asked = false;
     for (int i = 0; i < seen->n; i++) asked |= seen->v[i].batch == c->batch;
     double bytes = asked ? INFINITY : bytes_of(w, c, row, seen);
@@ -103,7 +103,7 @@ static int64_t largest(const AdviseWork *w, AdviseRow *row, bool training, doubl
   AdviseCase c = {.devices = sharing(row), .training = training};
   if (!seen->n)
     *vec_push(seen) = (AdviseSample){per_device(known->batch, c.devices), known->report->hbm_bytes};
-  Bracket b = {.hi = MAX_BATCH, .hi_bytes = INFINITY};
+  Bracket b = {.hi = MAX_BATCH + 1, .hi_bytes = INFINITY};
   for (int o = SIM_PARAMETERS; o <= SIM_STATE; o++)
     b.lo_bytes += known->report->owners[o].bytes; /* what no batch at all would take, about */
   for (int i = 0; i < seen->n; i++) {
@@ -111,7 +111,7 @@ static int64_t largest(const AdviseWork *w, AdviseRow *row, bool training, doubl
     if (s.bytes <= limit && s.batch > b.lo) b.lo = s.batch, b.lo_bytes = s.bytes;
   }
   do {
-    b.hi = MAX_BATCH, b.hi_bytes = INFINITY;
+    b.hi = MAX_BATCH + 1, b.hi_bytes = INFINITY;
     for (int i = 0; i < seen->n; i++) {
       AdviseSample s = seen->v[i];
       if (s.batch > b.lo && s.batch < b.hi) b.hi = s.batch, b.hi_bytes = s.bytes;

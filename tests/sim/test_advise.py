@@ -114,6 +114,14 @@ def test_a_step_without_loss_or_donation(tmp_path):
     assert fits(f, "--chip", "T4", "--batch", smaller)
 
 
+def test_the_largest_that_is_asked_for(tmp_path):
+    """A program so small that 2^24 examples fit: nobody asks for more, and the search ends there."""
+    f = tmp_path / "step.mlir"
+    f.write_text(STEP.replace("256", "8"))
+    rows = advise(f, "--chip", "A100-80GB", "--chip", "tpu-v5p")
+    assert [r["largest_train_batch"] for r in rows] == [1 << 24, 1 << 24]
+
+
 def test_a_batch_that_is_not_found(tmp_path):
     f = tmp_path / "twice.mlir"
     f.write_text("func.func @main(%x: tensor<f32>) -> tensor<f32> {\n  %0 = stablehlo.add %x, %x : tensor<f32>\n  return %0 : tensor<f32>\n}\n")

@@ -11,7 +11,9 @@ static const char usage[] =
     "test\n"
     "examples of the data that it was trained with.\n"
     "\n"
-    "  --data D           another data set of the same kind (weft train --help lists them)\n"
+    "  --data D           another data set of the same kind (weft train --help lists them): its "
+    "test\n"
+    "                     examples, or all where it does not say which those are\n"
     "  --data-dir DIR     where its files are\n"
     "  --eval-program P   of a train step of your own: what evaluates (default: the "
     "run's)\n" USE_HELP;
@@ -29,8 +31,14 @@ static Err *open_data(const CheckpointInfo *c, const Model *m, const char *spec,
   o.dir = dir;
   o.augment = false;
   o.tokenizer = c->tokenizer;
+  o.like = c->data;
   if (!spec) spec = c->data->spec;
   if (!spec) return err_new(ERR_INVALID, "the checkpoint names no data: --data");
+  TRY(data_open(spec, &o, out));
+  if (c->data->spec && !strcmp((*out)->spec, c->data->spec)) return NULL;
+  data_close(*out); /* another set, of which nothing was learnt from */
+  *out = NULL;
+  o.whole = true;
   return data_open(spec, &o, out);
 }
 

@@ -18,9 +18,9 @@ const char *const data_specs =
     "  npz:FILE            x_train, y_train, x_test, y_test, as Keras' mnist.npz; or arrays of any "
     "names\n"
     "                      and shapes, an example in each row\n"
-    "  csv:FILE            numbers, and a class in the column label, class, target or y, or the "
+    "  csv:FILE[,TEST]     numbers, and a class in the column label, class, target or y, or the "
     "last;\n"
-    "                      each column standardised, every tenth row held out\n"
+    "                      each column standardised; without TEST one row of each ten is held out\n"
     "  tokens:FILE         16-bit tokens, as nanoGPT's train.bin; last tenth for testing\n"
     "  text:FILE           bytes of a text file, or tokens (--tokenizer); last tenth for testing\n"
     "  synthetic           random numbers of the model's shape: speed without files\n";
@@ -78,7 +78,7 @@ static Err *open_kind(const char *spec, Str kind, const char *path, const DataOp
   bool folder = str_is(kind, "folder"), tar = str_is(kind, "wds");
   if ((folder || tar) && path) return data_open_files(path, tar, o, out);
   if (str_is(kind, "npz") && path) return data_open_npz(path, out);
-  if (str_is(kind, "csv") && path) return data_open_csv(path, out);
+  if (str_is(kind, "csv") && path) return data_open_csv(path, o, out);
   if (str_is(kind, "text") || str_is(kind, "tokens")) {
     if (path && *path) return data_open_text(path, str_is(kind, "tokens"), o, out);
     return err_hint(err_new(ERR_NOT_FOUND, "which text? it is learnt from a file"),
@@ -86,6 +86,39 @@ static Err *open_kind(const char *spec, Str kind, const char *path, const DataOp
   }
   if (str_is(kind, "synthetic")) return data_open_synthetic(o, out);
   return no_such_data(spec, kind);
+}
+
+/* Of one path, or of two with a comma between; NULL: they are no files. */
+static char *full_path(const char *path) {
+  const char *comma = strchr(path, ',');
+  char *full = realpath(path, NULL);
+  if (full || !comma) return full;
+  char *first = xstrndup(path, (size_t)(comma - path));
+  char *a = realpath(first, NULL), *b = realpath(comma + 1, NULL);
+  if (a && b) full = xasprintf("%s,%s", a, b);
+  free(first);
+  free(a);
+  free(b);
+  return full;
+}
+
+bool data_held_out(int64_t index) {
+  uint64_t ten = (uint64_t)index / 10, key = ten * 0x9E3779B97F4A7C15ull;
+  key = (key ^ key >> 32) * 0xD6E8FEB86659FD93ull;
+  return (uint64_t)index % 10 == (key >> 32) % 10;
+}
+
+int data_class_of(Buf *labels, const char *name, bool grow) {
+  int k = 0;
+  for (const char *p = labels->p; p && *p; k++) {
+    size_t n = strcspn(p, "\n");
+    if (n == strlen(name) && !memcmp(p, name, n)) return k;
+    p += n + (p[n] == '\n');
+  }
+  if (!grow) return -1;
+  if (labels->n) buf_byte(labels, '\n');
+  buf_cstr(labels, name);
+  return k;
 }
 
 Err *data_open(const char *spec, const DataOpts *opts, Data **out) {
@@ -100,7 +133,7 @@ Err *data_open(const char *spec, const DataOpts *opts, Data **out) {
     d->shift = o->shift;
     d->rotate = o->rotate;
   }
-  char *full = path ? realpath(path, NULL) : NULL;
+  char *full = path ? full_path(path) : NULL;
   d->spec = full ? xasprintf("%.*s:%s", STR_ARG(kind), full) : xstrdup(spec);
   free(full);
   return NULL;

@@ -6,8 +6,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-
-enum { HELD_OUT = 10 };
+#include <unistd.h>
 
 typedef struct Table { /* of text cells, which lie in `text` */
   Buf text;
@@ -104,14 +103,13 @@ static int label_column(const Table *t, bool names) {
 
 typedef struct Labels {
   bool whole, named; /* whole numbers; names of classes */
-  VEC(char *) names;
+  Buf names;         /* a line each */
 } Labels;
 
-static int name_of_class(Labels *l, char *name) {
-  for (int i = 0; i < l->names.n; i++)
-    if (!strcmp(l->names.v[i], name)) return i;
-  *vec_push(&l->names) = name;
-  return l->names.n - 1;
+/* Which rows are for testing. */
+typedef enum Held { HELD_TENTH, HELD_ALL, HELD_NONE } Held;
+static bool is_held(Held h, int row) {
+  return h == HELD_TENTH ? data_held_out(row) : h == HELD_ALL;
 }
 
 /* "", "nan": no class and no number to learn. */
@@ -140,12 +138,16 @@ static float standard(const Data *d, int64_t column, double v) {
   return deviation > 0 ? (float)((v - mean) / deviation) : 0;
 }
 
-/* Of the training rows: mean 0 and deviation 1. */
-static void standardise(Data *d) {
+/* Of the training rows: mean 0 and deviation 1; or as `like` has them. */
+static void standardise(Data *d, const Data *like) {
   Arrays *a = d->impl;
   int64_t width = d->fields[0].dims[0], n = d->n_train;
   d->column_mean = xcalloc((size_t)width + 1, sizeof *d->column_mean);
   d->column_std = xcalloc((size_t)width + 1, sizeof *d->column_std);
+  if (like) {
+    memcpy(d->column_mean, like->column_mean, sizeof(float) * (size_t)width);
+    memcpy(d->column_std, like->column_std, sizeof(float) * (size_t)width);
+  }
   for (int64_t c = 0; c < width; c++) {
     double sum = 0, squares = 0;
     const float *x = (float *)(void *)a->part[0][0].rows + c;
@@ -153,8 +155,10 @@ static void standardise(Data *d) {
     double mean = sum / (double)n;
     for (int64_t i = 0; i < n; i++)
       squares += ((double)x[i * width] - mean) * ((double)x[i * width] - mean);
-    d->column_mean[c] = (float)mean;
-    d->column_std[c] = (float)sqrt(squares / (double)n);
+    if (!like) {
+      d->column_mean[c] = (float)mean;
+      d->column_std[c] = (float)sqrt(squares / (double)n);
+    }
     for (int k = 0; k < 2; k++)
       for (int64_t i = 0; i < a->part[0][k].n; i++) {
         float *v = (float *)(void *)a->part[0][k].rows + i * width + c;
@@ -163,69 +167,114 @@ static void standardise(Data *d) {
   }
 }
 
-static Err *fill(Data *d, const Table *t, int first, int column, Labels *l) {
+/* The label of a row as a field has it. `like`: what was learnt from, whose classes are all there are. */
+static Err *take_label(const Table *t, int row, int column, Labels *l, const Data *like, DType type,
+                       char *to) {
+  const char *cell = t->cells.v[row * t->columns + column];
+  double v = 0;
+  if (l->named) v = data_class_of(&l->names, cell, !like);
+  else if (!number(cell, &v)) v = -1;
+  bool known = !like || type != DT_I32 || (v >= 0 && v < (double)like->classes && v == floor(v));
+  if (!known)
+    return err_new(ERR_INVALID, "line %d: class '%.40s' is none of the training rows",
+                   t->lines.v[row], cell);
+  elem_set_f64(type, to, v);
+  return NULL;
+}
+
+static Err *fill(Data *d, const Table *t, int first, int column, Labels *l, Held held,
+                 const Data *like) {
   Arrays *a = d->impl;
   int rows = t->cells.n / t->columns;
   int64_t at[2] = {0};
   for (int i = first; i < rows; i++) {
-    int test = (i - first) % HELD_OUT == HELD_OUT - 1;
+    int test = is_held(held, i - first);
     float *x = (float *)(void *)a->part[0][test].rows + at[test] * (t->columns - 1);
     char *y = a->part[1][test].rows + at[test]++ * 4;
     for (int c = 0; c < t->columns; c++) {
-      char *cell = t->cells.v[i * t->columns + c];
       double v = 0;
-      bool is_number = number(cell, &v);
-      if (c == column) {
-        if (l->named) elem_set_i64(DT_I32, y, name_of_class(l, cell));
-        else elem_set_f64(d->fields[1].type, y, v);
-      } else if (!is_number) {
-        return wrong_cell(t, i, c, first, "finite number");
-      } else {
-        *x++ = (float)v;
-      }
+      if (c == column) TRY(take_label(t, i, column, l, like, d->fields[1].type, y));
+      else if (number(t->cells.v[i * t->columns + c], &v)) *x++ = (float)v;
+      else return wrong_cell(t, i, c, first, "finite number");
     }
   }
   return NULL;
 }
 
-static Err *make_table(Data *d, const Table *t) {
+static Err *same_columns(const Table *t, const Data *like) {
+  if (t->columns - 1 == like->fields[0].dims[0]) return NULL;
+  return err_new(ERR_INVALID, "it has %d columns, the training rows have %lld", t->columns,
+                 (long long)like->fields[0].dims[0] + 1);
+}
+
+static Err *make_table(Data *d, const Table *t, Held held, const Data *like) {
   Arrays *a = d->impl;
   int first = first_line_is_names(t), column = label_column(t, first);
   int rows = t->cells.n / t->columns - first;
   Labels l;
   TRY(look_at_labels(t, first, column, &l));
+  if (like) {
+    TRY(same_columns(t, like));
+    l.named = like->labels;
+    if (like->labels) buf_cstr(&l.names, like->labels);
+  }
   Field *x = data_add_field(d, STR("features")), *y = data_add_field(d, STR("labels"));
   x->type = DT_F32, x->rank = 1, x->dims[0] = t->columns - 1;
-  y->type = l.named || l.whole ? DT_I32 : DT_F32;
-  d->n_test = rows / HELD_OUT, d->n_train = rows - d->n_test;
+  y->type = like ? like->fields[1].type : l.named || l.whole ? DT_I32 : DT_F32;
+  for (int i = 0; i < rows; i++) d->n_test += is_held(held, i);
+  d->n_train = rows - d->n_test;
   for (int k = 0; k < 2; k++) {
     int64_t n = k ? d->n_test : d->n_train;
     a->part[0][k] = (Part){xmalloc(field_bytes(x) * (size_t)n + 1), n};
     a->part[1][k] = (Part){xmalloc(4 * (size_t)n + 1), n};
   }
-  Err *e = fill(d, t, first, column, &l);
+  Err *e = fill(d, t, first, column, &l, held, like);
   if (!e) {
-    standardise(d);
+    standardise(d, like);
     data_count_classes(d);
-    Buf names = {0};
-    for (int i = 0; i < l.names.n; i++) buf_printf(&names, "%s%s", i ? "\n" : "", l.names.v[i]);
-    d->labels = names.p;
+    if (like) d->classes = like->classes;
+    if (l.names.n) d->labels = xstrdup(l.names.p);
   }
-  vec_free(&l.names);
+  buf_free(&l.names);
   return e;
 }
 
-Err *data_open_csv(const char *path, Data **out) {
+static Err *open_table(const char *path, Held held, const Data *like, Data **out) {
   Table t = {0};
   Data *d = data_of_rows("csv", path);
   Err *e = read_table(path, 2, 2, &t);
-  if (!e) e = make_table(d, &t);
+  if (!e) e = make_table(d, &t, held, like);
   vec_free(&t.cells);
   vec_free(&t.lines);
   buf_free(&t.text);
   if (e) data_close(d);
   else *out = d;
   return err_wrap(e, "'%s'", path);
+}
+
+Err *data_open_csv(const char *path, const DataOpts *o, Data **out) {
+  const Data *like = o->like && o->like->column_mean ? o->like : NULL;
+  const char *comma = access(path, F_OK) ? strchr(path, ',') : NULL;
+  if (!comma) return open_table(path, o->whole ? HELD_ALL : HELD_TENTH, like, out);
+  char *train = xstrndup(path, (size_t)(comma - path));
+  Data *d = NULL, *test = NULL;
+  Err *e = open_table(train, HELD_NONE, like, &d);
+  if (!e) e = open_table(comma + 1, HELD_ALL, like ? like : d, &test);
+  free(train);
+  if (e) {
+    if (d) data_close(d);
+    return e;
+  }
+  Arrays *a = d->impl, *b = test->impl;
+  for (int f = 0; f < d->n_fields; f++) {
+    free(a->part[f][1].rows);
+    a->part[f][1] = b->part[f][1];
+    b->part[f][1] = (Part){0};
+  }
+  d->n_test = test->n_test;
+  data_close(test);
+  *out = d;
+  return NULL;
 }
 
 /* ---- rows for a network that learnt from such a table ------------------------------------------ */

@@ -22,15 +22,12 @@ typedef VEC(Sample) SampleVec;
 
 typedef struct Files {
   SampleVec train, test;
-  bool augment;
+  bool augment, whole;
   void *map; /* the tar */
   size_t map_size;
 } Files;
 
-enum {
-  SEEN = 256,
-  HELD_OUT = 10
-}; /* pictures that mean and deviation are of; one of so many tests */
+enum { SEEN = 256 }; /* pictures that mean and deviation are of */
 
 static void free_samples(SampleVec *v) {
   for (int i = 0; i < v->n; i++) free(v->v[i].name);
@@ -92,28 +89,14 @@ bool picture_named(const char *name) {
   return end && (!strcasecmp(end, ".png") || !strcasecmp(end, ".jpg") || !strcasecmp(end, ".jpeg"));
 }
 
-/* The number of a class by its name; adds it where `grow`. -1: there is none. */
-static int class_of(Buf *labels, const char *name, bool grow) {
-  int k = 0;
-  for (const char *p = labels->p; p && *p; k++) {
-    size_t n = strcspn(p, "\n");
-    if (n == strlen(name) && !memcmp(p, name, n)) return k;
-    p += n + (p[n] == '\n');
-  }
-  if (!grow) return -1;
-  if (labels->n) buf_byte(labels, '\n');
-  buf_cstr(labels, name);
-  return k;
-}
-
-/* The pictures of one class. With a `test` list every tenth goes there, in the order of names. */
+/* The pictures of one class, in the order of names. With a `test` list one of each ten goes there. */
 static void list_class(const char *folder, int label, SampleVec *train, SampleVec *test) {
   struct dirent **names;
   int n = scandir(folder, &names, visible, by_name), seen = 0;
   for (int i = 0; i < n; i++) {
     const char *name = names[i]->d_name;
     if (picture_named(name)) {
-      SampleVec *to = test && seen++ % HELD_OUT == 0 ? test : train;
+      SampleVec *to = test && data_held_out(seen++) ? test : train;
       *vec_push(to) = (Sample){.name = xasprintf("%s/%s", folder, name), .label = label};
     }
     free(names[i]);
@@ -130,9 +113,9 @@ static Err *list_folder(const char *root, Buf *labels, bool grow, SampleVec *tra
   for (int i = 0; i < n; i++) {
     char *path = xasprintf("%s/%s", root, names[i]->d_name);
     if (is_folder(path) && !e) {
-      int label = class_of(labels, names[i]->d_name, grow);
+      int label = data_class_of(labels, names[i]->d_name, grow);
       if (label < 0)
-        e = err_new(ERR_INVALID, "class '%s' of '%s' is none of the training pictures'",
+        e = err_new(ERR_INVALID, "class '%s' of '%s' is none of the training pictures",
                     names[i]->d_name, root);
       else list_class(path, label, train, test);
     }
@@ -144,12 +127,13 @@ static Err *list_folder(const char *root, Buf *labels, bool grow, SampleVec *tra
 }
 
 /* ROOT/train/CLASS and ROOT/test or val/CLASS; or ROOT/CLASS. */
-static Err *list_root(const char *root, Files *f, Buf *labels) {
+static Err *list_root(const char *root, Files *f, Buf *labels, bool grow) {
   static const char *const tests[] = {"test", "val", "validation"};
   char *train = xasprintf("%s/train", root);
   if (!is_folder(train)) {
     free(train);
-    return list_folder(root, labels, true, &f->train, &f->test);
+    return f->whole ? list_folder(root, labels, grow, &f->test, NULL)
+                    : list_folder(root, labels, grow, &f->train, &f->test);
   }
   Err *e = NULL;
   char *test = NULL;
@@ -157,7 +141,7 @@ static Err *list_root(const char *root, Files *f, Buf *labels) {
     test = xasprintf("%s/%s", root, tests[i]);
     if (!is_folder(test)) free(test), test = NULL;
   }
-  e = list_folder(train, labels, true, &f->train, test ? NULL : &f->test);
+  e = list_folder(train, labels, grow, &f->train, test ? NULL : &f->test);
   if (!e && test) e = list_folder(test, labels, false, &f->test, NULL);
   free(train);
   free(test);
@@ -199,7 +183,7 @@ typedef struct Pair {
 
 static void finish_pair(Pair *p, Files *f, int64_t *classes) {
   if (p->key && p->picture && p->has_label) {
-    bool held = (f->train.n + f->test.n) % HELD_OUT == 0;
+    bool held = f->whole || data_held_out(f->train.n + f->test.n);
     *vec_push(held ? &f->test : &f->train) =
         (Sample){xstrdup(p->key), p->picture, p->size, p->label};
     *classes = MAX(*classes, p->label + 1);
@@ -261,11 +245,11 @@ static Err *look_at(Data *d) {
   Files *f = d->impl;
   const int64_t *s = d->fields[0].dims;
   size_t size = (size_t)(s[0] * s[1] * s[2]);
-  int step = MAX(1, f->train.n / SEEN), n = 0;
-  uint8_t *p = xmalloc(size * (size_t)(f->train.n / step + 1));
+  const SampleVec *of = f->train.n ? &f->train : &f->test;
+  int step = MAX(1, of->n / SEEN), n = 0;
+  uint8_t *p = xmalloc(size * (size_t)(of->n / step + 1));
   Err *e = NULL;
-  for (int i = 0; i < f->train.n && !e; i += step)
-    e = decode(d, &f->train.v[i], p + size * (size_t)n++);
+  for (int i = 0; i < of->n && !e; i += step) e = decode(d, &of->v[i], p + size * (size_t)n++);
   if (!e) data_statistics(d, p, n * s[0] * s[1], s[2]);
   free(p);
   return e;
@@ -280,7 +264,10 @@ Err *data_open_files(const char *path, bool tar, const DataOpts *o, Data **out) 
   d->name = xasprintf("%s:%s", tar ? "wds" : "folder", *base ? base : path);
   d->reads = READ_AUGMENT | READ_IMAGE_SIZE;
   f->augment = o->augment;
-  Err *e = tar ? map_tar(path, f, &d->classes) : list_root(path, f, &labels);
+  f->whole = o->whole;
+  const char *names = o->like ? o->like->labels : NULL;
+  if (names) buf_cstr(&labels, names);
+  Err *e = tar ? map_tar(path, f, &d->classes) : list_root(path, f, &labels, !names);
   int64_t side = o->image_size, c = o->shape[2] ? o->shape[2] : 3;
   d->fields[0] =
       (Field){"images", DT_U8, 3, {side ? side : o->shape[0], side ? side : o->shape[1], c}};
@@ -293,14 +280,14 @@ Err *data_open_files(const char *path, bool tar, const DataOpts *o, Data **out) 
     for (size_t i = 0; i < labels.n; i++) d->classes += labels.p[i] == '\n';
   }
   buf_free(&labels);
-  if (!e && (!f->train.n || !f->test.n))
+  if (!e && ((!f->train.n && !f->whole) || !f->test.n))
     e = err_hint(
         err_new(ERR_INVALID, "'%s' has %d pictures for training and %d for testing", path,
                 f->train.n, f->test.n),
         tar ? "members KEY.png or KEY.jpg with KEY.cls beside them"
             : "DIR/train/CLASS/*.png and DIR/test/CLASS/*.png (or .jpg), or DIR/CLASS/* of "
               "which a tenth is held out");
-  if (!e && d->classes < 2) e = err_new(ERR_INVALID, "'%s' has one class", path);
+  if (!e && d->classes < 2 && !f->whole) e = err_new(ERR_INVALID, "'%s' has one class", path);
   if (!e && (!d->fields[0].dims[0] || !d->fields[0].dims[1]))
     d->fields[0].dims[0] = d->fields[0].dims[1] = 64;
   if (!e) e = look_at(d);

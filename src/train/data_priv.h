@@ -11,6 +11,12 @@ typedef struct Images { /* (n, H, W, C) bytes and a label each; malloc'd, owned 
   bool augment;
 } Images;
 
+/* Is example `index` of a set without a part for testing held out? One of each ten, drawn anew for
+ * each: rows that come in turn (0, 1, ... 9, 0, ...) would all have the class of every tenth. */
+bool data_held_out(int64_t index);
+/* The number of a class by its name, in a list of lines; adds it where `grow`. -1: there is none. */
+int data_class_of(Buf *labels, const char *name, bool grow);
+
 /* Shifts a picture (H, W, C) by up to so many pixels and turns it by up to so many degrees, either way. */
 void picture_warp(const Field *f, int64_t most, double degrees, uint64_t rand, uint8_t *picture);
 
@@ -45,7 +51,8 @@ Field *data_add_field(Data *d, Str name);
 void data_count_classes(Data *d);
 
 Err *data_open_arrays(const Npz *z, const char *path, Data **out); /* arrays of any names */
-Err *data_open_csv(const char *path, Data **out);
+/* "FILE", or "FILE,TEST" */
+Err *data_open_csv(const char *path, const DataOpts *o, Data **out);
 /* mean and std of `pixels` pixels of so many channels */
 void data_statistics(Data *d, const uint8_t *p, int64_t pixels, int64_t channels);
 Err *data_open_synthetic(const DataOpts *o, Data **out);

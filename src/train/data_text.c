@@ -88,8 +88,10 @@ static Err *read_text(const char *path, const DataOpts *o, Text *t, Data *d) {
   return e;
 }
 
-static Err *want_tokens(const char *path, int n, int64_t len) {
-  if (n >= (len + 2) * 20) return NULL;
+static Err *want_tokens(const char *path, int n, int64_t len, bool whole) {
+  if (n >= (len + 2) * (whole ? 1 : 20)) return NULL;
+  if (whole)
+    return err_new(ERR_INVALID, "'%s' has %d tokens, a window %lld", path, n, (long long)len);
   return err_hint(
       err_new(ERR_INVALID,
               "'%s' has %d tokens: windows of %lld want %lld, of which the last tenth is "
@@ -105,7 +107,7 @@ Err *data_open_text(const char *path, bool tokens, const DataOpts *o, Data **out
   d->free = free_text;
   int64_t len = o->length ? o->length : 64;
   Err *e = tokens ? read_tokens(path, t) : read_text(path, o, t, d);
-  if (!e) e = want_tokens(path, t->ids.n, len);
+  if (!e) e = want_tokens(path, t->ids.n, len, o->whole);
   t->masked = o->masked;
   t->marked = o->masked && d->marks.there;
   t->mask = d->marks.there ? d->marks.mask : t->words;
@@ -117,7 +119,7 @@ Err *data_open_text(const char *path, bool tokens, const DataOpts *o, Data **out
     return e;
   }
   d->name = xasprintf("%s:%s", tokens ? "tokens" : "text", base_name(path));
-  t->split = t->ids.n - t->ids.n / 10;
+  t->split = o->whole ? 0 : t->ids.n - t->ids.n / 10;
   d->reads = tokens ? 0 : READ_TOKENIZER;
   d->n_fields = o->masked ? 3 : 2;
   d->fields[0] = (Field){"tokens", DT_I32, 1, {len}};

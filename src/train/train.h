@@ -286,6 +286,10 @@ typedef struct DataOpts {
   int64_t shape[3],
       classes; /* of the model: synthetic, pictures in files. TASK_CLICKS: numbers, tables, rows of each */
   TaskKind task;
+  const Data *
+      like; /* what a network learnt from: its classes by name, its columns' mean and deviation; or NULL */
+  bool
+      whole; /* all examples are for testing, where the set does not say itself which are (csv, pictures, text) */
 } DataOpts;
 /* spec: a row of data_specs. errors: ERR_NOT_FOUND naming the file and how to get it; ERR_DATA_LOSS for
  * damaged files */

@@ -63,6 +63,10 @@ def test_folder(folder, tmp_path):
 
 def test_folder_without_a_test_set(folder, tmp_path):
     check(train(tmp_path, f"folder:{folder / 'train'}", "--image-size", 24), 0)
+    (tmp_path / "dogs").mkdir()
+    (tmp_path / "dogs" / "dog").symlink_to(folder / "test" / "dog")
+    other = score(tmp_path / "run", "--data", f"folder:{tmp_path / 'dogs'}")  # all of them, of a class that keeps its number
+    assert other["examples"] == 10 and other["accuracy"] > 0.8, other
 
 
 def test_webdataset(tmp_path):
@@ -137,6 +141,42 @@ def test_csv(tmp_path):
     (tmp_path / "word.csv").write_text("1,2\nx,3\n")
     r = train(tmp_path, f"csv:{tmp_path / 'word.csv'}")
     assert r.returncode == 1 and "line 2, column 1: 'x' is no finite number" in r.stderr
+
+
+def table(path, classes, n, offset=0):
+    """Rows of the classes in turn, told by the first number."""
+    rng = np.random.default_rng(n)
+    path.write_text("a,b,class\n" + "".join(f"{10 * CLASSES.index(k) + rng.normal() + offset:.4f},{rng.normal():.4f},{k}\n" for _ in range(n) for k in classes))
+    return f"csv:{path}"
+
+
+def score(*args):
+    r = weft("eval", *args, "--json")
+    assert r.returncode == 0, r.stderr
+    return json.loads(r.stdout)
+
+
+def test_rows_that_come_in_turn(tmp_path):
+    """Every tenth row is of one class here: what is held out is of all."""
+    names = [*(f"r{k}" for k in range(10))]
+    rng = np.random.default_rng(3)
+    (tmp_path / "t.csv").write_text("".join(f"{10 * k + rng.normal():.4f},{rng.normal():.4f},{names[k]}\n" for _ in range(60) for k in range(10)))
+    r = train(tmp_path, f"csv:{tmp_path / 't.csv'}", "--epochs", 40, "--lr", 0.01)
+    assert r.returncode == 0 and json.loads(r.stdout)["test_accuracy"] > 0.8, r.stdout
+
+
+def test_eval_of_another_table(tmp_path):
+    """All its rows, by the training rows' means and names of classes."""
+    r = train(tmp_path, table(tmp_path / "t.csv", CLASSES, 60), "--epochs", 30)
+    assert r.returncode == 0, r.stderr
+    other = score(tmp_path / "run", "--data", table(tmp_path / "o.csv", CLASSES[2:], 30))
+    assert other["examples"] == 30 and other["accuracy"] > 0.95
+    assert score(tmp_path / "run", "--data", table(tmp_path / "far.csv", CLASSES[:1], 30, offset=20))["accuracy"] < 0.05
+    (tmp_path / "new.csv").write_text("a,b,class\n1,2,zebra\n1,2,zebra\n")
+    r = weft("eval", tmp_path / "run", "--data", f"csv:{tmp_path / 'new.csv'}")
+    assert r.returncode == 1 and "line 2: class 'zebra' is none of the training rows" in r.stderr
+    r = train(tmp_path / "two", f"csv:{tmp_path / 't.csv'},{tmp_path / 'o.csv'}", "--epochs", 1)
+    assert r.returncode == 0 and score(tmp_path / "two" / "run")["examples"] == 30, r.stderr
 
 
 @pytest.mark.parametrize("text, says", [

@@ -17,7 +17,7 @@ static const char usage[] =
     "bert,\n"
     "                        llama), torchvision (resnet), timm (vit), torch.nn (others)\n"
     "  load_pytorch.py       the network with them (not for every model)\n"
-    "  keras.safetensors, load_keras.py   the same for Keras\n"
+    "  keras.safetensors, load_keras.py   the same for Keras, of mnist and mlp\n"
     "  export.json           what goes in and what comes out, names of the classes\n"
     "\n"
     "Of a train step of your own: state.safetensors, under the names of the state, load_state.py; "
@@ -42,8 +42,9 @@ static const struct option options[] = {{"to", 1, NULL, O_TO},
 /* The files, and not which of them: loaders are not there for every model. */
 static void say(const Infer *i, const char *to) {
   if (!infer_info(i)->program)
-    printf("%s: forward.mlirbc, pytorch.safetensors, keras.safetensors, load_*.py, export.json\n",
-           to);
+    printf(
+        "%s: forward.mlirbc, weights for other programs (*.safetensors), load_*.py, export.json\n",
+        to);
   else
     printf("%s: state.safetensors, load_state.py%s\n", to,
            infer_fixed_batch(i)

@@ -84,6 +84,6 @@ Err *infer_export(const Infer *i, const ExportOpts *o) {
   if (i->own) return own_export(i, o);
   TRY(write_program(i, o));
   TRY(write_weights(i, o->to, NAMES_TORCH, "pytorch.safetensors"));
-  TRY(write_weights(i, o->to, NAMES_KERAS, "keras.safetensors"));
+  if (loader_keras(i->model)) TRY(write_weights(i, o->to, NAMES_KERAS, "keras.safetensors"));
   return write_loaders(i, o->to);
 }

@@ -67,9 +67,9 @@ typedef struct ExportOpts {
   int64_t batch;  /* of the program; 0: 1 */
 } ExportOpts;
 /* Writes into the folder: forward.mlirbc, the network with its weights and preprocessing as portable
- * StableHLO bytecode, (inputs as they are in files) -> f32 logits; pytorch.safetensors and
- * keras.safetensors, the weights under the names of NameStyle; load_jax.py, load_pytorch.py,
- * load_keras.py, which read them; export.json, which says what goes in and what comes out. `i` may
+ * StableHLO bytecode, (inputs as they are in files) -> f32 logits; pytorch.safetensors and,
+ * of models that Keras has, keras.safetensors, the weights under the names of NameStyle; load_jax.py,
+ * load_pytorch.py, load_keras.py, which read them; export.json, which says what goes in and what comes out. `i` may
  * have no client. */
 Err *infer_export(const Infer *i, const ExportOpts *o);
 

@@ -49,6 +49,16 @@ const char *const loader_state =
     "        at[leaf] = value\n"
     "    return tree\n";
 
+/* Fills a network, and misses nothing but what is named. */
+#define FILL                                                                           \
+  "def fill(net, absent=()):\n"                                                        \
+  "    \"\"\"All weights into their places; only names that end in `absent` may lack " \
+  "theirs.\"\"\"\n"                                                                    \
+  "    missing, unknown = net.load_state_dict(weights, strict=False)\n"                \
+  "    missing = [name for name in missing if not name.endswith(absent)]\n"            \
+  "    if missing or unknown:\n"                                                       \
+  "        raise KeyError(f'without weights: {missing}; weights without a place: {unknown}')\n"
+
 #define TORCH_HEAD                                                                             \
   "\"\"\"The network in PyTorch with the weights of pytorch.safetensors. Pictures are bytes\n" \
   "(batch, height, width, channels).\"\"\"\n"                                                  \
@@ -105,7 +115,8 @@ static const char torch_mlp[] = TORCH_HEAD
     "        x = pixels(x).permute(0, 2, 3, 1).flatten(1)  # channels last, as weft flattens\n"
     "        return self.dense3(self.dense2(self.dense1(x).relu()).relu())\n" TORCH_TAIL;
 
-static const char torch_davidnet[] = TORCH_HEAD
+static const char torch_davidnet[] = TORCH_HEAD FILL
+    "\n\n"
     "def unit(into, out):\n"
     "    m = nn.Module()\n"
     "    m.conv, m.bn = nn.Conv2d(into, out, 3, padding=1, bias=False), nn.BatchNorm2d(out)\n"
@@ -132,39 +143,39 @@ static const char torch_davidnet[] = TORCH_HEAD
     "\n"
     "def load():\n"
     "    net = Net()\n"
-    "    net.load_state_dict(weights, strict=False)  # PyTorch counts batches, weft does not\n"
+    "    fill(net, ('num_batches_tracked',))  # PyTorch counts batches, weft does not\n"
     "    return net.eval()\n";
 
 static const char torch_resnet[] = TORCH_HEAD
-    "import torchvision\n"
-    "\n"
-    "\n"
+    "import torchvision\n\n\n" FILL "\n\n"
     "def load():\n"
     "    net = getattr(torchvision.models, about['model'])(num_classes=about['classes'])\n"
-    "    net.load_state_dict(weights, strict=False)  # PyTorch counts batches, weft does not\n"
+    "    fill(net, ('num_batches_tracked',))  # PyTorch counts batches, weft does not\n"
     "    net.eval()\n"
     "    return lambda x: net(pixels(x))\n";
 
-#define TRANSFORMERS(config, model)                                                       \
-  "\"\"\"The network in transformers with the weights of pytorch.safetensors: tokens -> " \
-  "logits.\"\"\"\n"                                                                       \
-  "import json\n"                                                                         \
-  "import pathlib\n"                                                                      \
-  "import transformers\n"                                                                 \
-  "from safetensors.torch import load_file\n"                                             \
-  "\n"                                                                                    \
-  "folder = pathlib.Path(__file__).parent\n"                                              \
-  "about = json.loads((folder / 'export.json').read_text())\n"                            \
-  "weights = load_file(folder / 'pytorch.safetensors')\n"                                 \
-  "size = {k: tuple(v.shape) for k, v in weights.items()}\n"                              \
-  "layers = 1 + max(int(p) for k in weights for p in k.split('.') if p.isdigit())\n"      \
-  "\n"                                                                                    \
-  "\n"                                                                                    \
-  "def load():\n"                                                                         \
-  "    config = transformers." config "\n"                                                \
-  "    net = transformers." model "(config)\n"                                            \
-  "    net.load_state_dict(weights, strict=False)  # the tied embedding is there once\n"  \
-  "    net.eval()\n"                                                                      \
+#define TRANSFORMERS(config, model)                                                               \
+  "\"\"\"The network in transformers with the weights of pytorch.safetensors: tokens -> "         \
+  "logits.\"\"\"\n"                                                                               \
+  "import json\n"                                                                                 \
+  "import pathlib\n"                                                                              \
+  "import transformers\n"                                                                         \
+  "from safetensors.torch import load_file\n"                                                     \
+  "\n"                                                                                            \
+  "folder = pathlib.Path(__file__).parent\n"                                                      \
+  "about = json.loads((folder / 'export.json').read_text())\n"                                    \
+  "weights = load_file(folder / 'pytorch.safetensors')\n"                                         \
+  "size = {k: tuple(v.shape) for k, v in weights.items()}\n"                                      \
+  "layers = 1 + max(int(p) for k in weights for p in k.split('.') if p.isdigit())\n"              \
+  "\n"                                                                                            \
+  "\n" FILL "\n"                                                                                  \
+  "\n"                                                                                            \
+  "def load():\n"                                                                                 \
+  "    config = transformers." config "\n"                                                        \
+  "    net = transformers." model "(config)\n"                                                    \
+  "    fill(net, ('lm_head.weight', 'predictions.decoder.weight', 'predictions.decoder.bias'))  " \
+  "# tied: there once\n"                                                                          \
+  "    net.eval()\n"                                                                              \
   "    return lambda ids: net(ids).logits\n"
 
 static const char torch_gpt2[] =

@@ -76,6 +76,10 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   Build *b = &n->b;
   const Shape *s = &shapes[n->model->size];
   int64_t size = c->size ? c->size : n->model->shape[2], batch = b_dim(in[0], 0);
+  if (size > INT32_MAX / in[1]->type->dims[1])
+    return err_new(ERR_INVALID,
+                   "model '%s': %lld tables of %lld rows have more rows than 32 bits count",
+                   n->model->name, (long long)in[1]->type->dims[1], (long long)size);
   Value *x = layers(n, "bottom", in[0], s->bottom);
   x = net_relu(n, net_dense(n, "bottom", x, s->width, true, INIT(INIT_HE_NORMAL, 1)));
   Value *e = b_convert(b, rows(n, in[1], size, s->width), n->compute);

@@ -69,8 +69,8 @@ Err *vjp_log1p(Grad *g, Op *op) {
   grad_add(g, IN(0), b_div(g->b, CT, b_adds(g->b, IN(0), 1)));
   return NULL;
 }
-Err *vjp_cbrt(Grad *g, Op *op) { /* y / (3 x) */
-  return times(g, op, b_div(g->b, Y, b_muls(g->b, IN(0), 3)));
+Err *vjp_cbrt(Grad *g, Op *op) { /* 1 / (3 y^2): infinite at 0, as in JAX, where y / (3 x) is NaN */
+  return times(g, op, b_div(g->b, b_full(g->b, Y->type, 1.0 / 3), b_mul(g->b, Y, Y)));
 }
 Err *vjp_sqrt(Grad *g, Op *op) { return times(g, op, b_div(g->b, b_full(g->b, Y->type, 0.5), Y)); }
 Err *vjp_rsqrt(Grad *g, Op *op) { /* -y / (2 x) */

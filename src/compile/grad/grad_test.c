@@ -372,6 +372,27 @@ static void rules_against_differences(void **state) {
   for (int i = 0; i < COUNT_OF(cases); i++) one_case(&cases[i]);
 }
 
+/* As in JAX, where a power's gradient at 0 is infinite, not NaN. */
+static void cube_root_of_zero(void **state) {
+  (void)state;
+  Module *m;
+  check(stablehlo_read_text("cbrt",
+                            STR("func.func @f(%x: tensor<f64>) -> tensor<f64> { %r = "
+                                "stablehlo.cbrt %x : tensor<f64> return %r : tensor<f64> }"),
+                            &m),
+        "cbrt");
+  Func *g;
+  check(grad_func(m, module_func(m, STR("f")), 1, (int[]){0}, "g", &g), "cbrt");
+  Tensor *x = tensor_make(DT_F64, 0, NULL);
+  *(double *)x->data = 0;
+  Shards out[2];
+  run(m, "g", &x, 1, out, 2, "cbrt");
+  assert_true(*(double *)out[1].t[0]->data == (double)INFINITY);
+  for (int i = 0; i < 2; i++) shards_free(&out[i]);
+  tensor_release(x);
+  module_free(m);
+}
+
 static void refuses(void **state) {
   (void)state;
   static const struct {
@@ -412,6 +433,7 @@ static void refuses(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(rules_against_differences),
+                                     cmocka_unit_test(cube_root_of_zero),
                                      cmocka_unit_test(refuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,11 @@ def rotary(x):
     return jnp.concatenate([x1 * c - x2 * s, x2 * c + x1 * s], -1)
 
 
+def cut(x):
+    """Each device keeps its examples. Without this the partitioner gathers activations, too, where weights lie cut along the same dimension."""
+    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P("d")))
+
+
 def block(x, w):
     b, t, d = x.shape
     y = norm(x, w["norm1"])
@@ -72,13 +77,13 @@ def block(x, w):
 
 def loss_of(params, tokens):
     p = jax.tree.map(lambda w: w.astype(jnp.bfloat16), params)
-    x = p["embed"][tokens[:, :-1]]
+    x = cut(p["embed"][tokens[:, :-1]])
     step = block if a.no_remat else jax.checkpoint(block)
     if a.unroll:
         for i in range(a.layers):
-            x = step(x, jax.tree.map(lambda w: w[i], p["layers"]))
+            x = cut(step(x, jax.tree.map(lambda w: w[i], p["layers"])))
     else:
-        x, _ = jax.lax.scan(lambda x, w: (step(x, w), None), x, p["layers"])
+        x, _ = jax.lax.scan(lambda x, w: (cut(step(x, w)), None), x, p["layers"])
     logits = (norm(x, p["norm"]) @ p["head"]).astype(jnp.float32)
     picked = jnp.take_along_axis(logits, tokens[:, 1:, None], -1)[..., 0]
     return jnp.mean(jax.nn.logsumexp(logits, -1) - picked)

@@ -4,7 +4,7 @@
  * have them where they are needed, `inputs` vectors a pixel:
  *
  *   results   for all inputs and taps: result += copy * weights
- *   weights   for all inputs and taps: sum over places of copy * Y
+ *   weights   for all inputs and taps: sum over places of copy * Y; whole vectors are read where they lie
  *
  * The copy costs little beside the taps that read it, and lies together where channels far apart
  * would share a few places of the first cache. One channel alone, whose pixels lie together, has as many places beside
@@ -23,7 +23,9 @@
 #define COPY_OF_TAP \
   2730 /* elements of a copy for each row of the window and input: few are copied twice */
 #define LONGEST_ROW 128 /* vectors of a band */
-#define PARTS 32        /* tasks that gradients of weights are divided in, about */
+#define TOGETHER 4      /* blocks of a task of gradients of weights */
+#define IN_PLACE 0.6    /* of the places; where fewer have all taps inside, copies are faster */
+#define PARTS 16        /* tasks that gradients of weights are divided in, about */
 typedef struct Depthwise {
   const ConvWindows *w; /* of the first group */
   const LanesKernels *simd;
@@ -41,8 +43,11 @@ typedef struct Depthwise {
   int64_t pixel, row;              /* elements of a copy: from pixel to pixel, and row to row */
   int64_t rows, copy;              /* of a copy; elements */
   int64_t parts;
-  int64_t *at;         /* elements, in a copy, of each input and tap */
-  char *weights;       /* [block][taps][inputs][LANES]; gradients: `parts` of these */
+  int64_t *at;                      /* elements, in a copy, of each input and tap */
+  int64_t *in_place;                /* the same in the source */
+  const ConvStretch *stretch[DIMS]; /* each ends with one of no places */
+  bool where_it_lies;               /* gradients: the source is not copied */
+  char *weights;                    /* [block][taps][inputs][LANES]; gradients: `parts` of these */
   int64_t lane[LANES]; /* of the user's weights: elements from the first one of a block */
   int32_t index[MOST_INPUTS][LANES];
 } Depthwise;
@@ -98,14 +103,24 @@ static void plan(Depthwise *p) {
 
 static void places_of_taps(const Depthwise *p) {
   const ConvWindows *w = p->w;
-  int64_t *at = p->at;
+  int64_t *at = p->at, *in = p->in_place;
   for (int64_t a = 0; a < w->taps[0]; a++)
     for (int64_t b = 0; b < w->taps[1]; b++)
       for (int64_t k = 0; k < w->channels; k++)
         for (int64_t d = 0; d < w->taps[2]; d++) {
           int64_t y = a * p->rows + b * w->apart[1];
           *at++ = (y * w->channels + k) * p->row + d * w->apart[2] * p->pixel;
+          *in++ = a * w->apart[0] * w->steps[0] + b * w->apart[1] * w->steps[1] +
+                  d * w->apart[2] * w->steps[2];
         }
+}
+
+static void find_stretches(Depthwise *p, ConvStretch *to) {
+  for (int d = 0; d < DIMS; d++) {
+    p->stretch[d] = to;
+    for (int64_t at = 0; at < p->w->places[d]; at += to++->n) *to = conv_stretch(p->w, d, at);
+    *to++ = (ConvStretch){0};
+  }
 }
 
 /* ---- weights, to and from where the user has them ---- */
@@ -260,7 +275,7 @@ static void results(void *arg, int64_t begin, int64_t end) { /* (band, block) */
 
 /* ---- gradients of weights ---- */
 
-static void weight_band(const Depthwise *p, const ConvBand *b, int64_t block, char *copy,
+static void copied_band(const Depthwise *p, const ConvBand *b, int64_t block, char *copy,
                         char *sums) {
   const ConvWindows *w = p->w;
   int64_t lanes = groups_of(p, block) * w->depth, n = vectors(p, b), size = dtype_bytes(p->to_type);
@@ -274,22 +289,97 @@ static void weight_band(const Depthwise *p, const ConvBand *b, int64_t block, ch
     if (p->line) memset(row + b->n[2] * p->size, 0, (size_t)((n * LANES - b->n[2]) * p->size));
     copy_pixels(p, &s, p->to_type, y + r * w->to_steps[1] * size, w->to_steps[2], b->n[2], row);
   }
-  p->simd->weights(b->n[1], row_of(p), n, step_of(p), copy, p->at, p->taps, direct ? y : own,
-                   direct ? w->to_steps[1] : n * LANES, direct ? w->to_steps[2] : LANES, sums);
+  LanesGrid g = {.rows = b->n[1],
+                 .places = n,
+                 .row = row_of(p),
+                 .step = step_of(p),
+                 .y_row = direct ? w->to_steps[1] : n * LANES,
+                 .y_step = direct ? w->to_steps[2] : LANES,
+                 .blocks = 1};
+  p->simd->weights(&g, copy, p->at, p->taps, direct ? y : own, sums);
 }
 
-static void weight_parts(void *arg, int64_t begin, int64_t end) { /* (part, block) */
+/* Vectors that are a pixel's channels as they are need not be copied: the places of a band are taken in parts, each
+ * with the taps that it has inside the source. */
+static bool lies_well(const Depthwise *p) {
+  const ConvWindows *w = p->w;
+  double inner = 1;
+  if (p->line || w->channels * w->depth > 1 || dtype_bytes(p->from_type) != p->size ||
+      dtype_bytes(p->to_type) != p->size)
+    return false;
+  for (int d = 0; d < DIMS; d++)
+    for (const ConvStretch *s = p->stretch[d]; s->n; s++)
+      if (s->taps == w->taps[d]) inner *= (double)s->n / (double)w->places[d];
+  return inner > IN_PLACE;
+}
+
+static void add_part(const Depthwise *p, int64_t image, const ConvStretch *part, int64_t block,
+                     int64_t blocks, char *sums) {
+  const ConvWindows *w = p->w;
+  LanesGrid g = {.rows = part[1].n,
+                 .places = part[2].n,
+                 .row = w->stride[1] * w->steps[1],
+                 .step = w->stride[2] * w->steps[2],
+                 .y_row = w->to_steps[1],
+                 .y_step = w->to_steps[2],
+                 .blocks = blocks,
+                 .w_step = p->taps * LANES};
+  int64_t from = image * w->image_step + block * LANES, to = image * w->to_image + block * LANES,
+          all = w->taps[2];
+  for (int d = 0; d < DIMS; d++) {
+    from += (part[d].first * w->stride[d] - w->low[d]) * w->steps[d];
+    to += part[d].first * w->to_steps[d];
+  }
+  int64_t rows =
+      part[2].taps == all ? part[1].taps : 1; /* of the window, whose taps follow each other */
+  for (int64_t a = part[0].tap; a < part[0].tap + part[0].taps; a++)
+    for (int64_t b = part[1].tap; b < part[1].tap + part[1].taps; b += rows) {
+      int64_t t = (a * w->taps[1] + b) * all + part[2].tap;
+      p->simd->weights(&g, p->from + from * p->size, p->in_place + t,
+                       (rows - 1) * all + part[2].taps, p->to + to * p->size,
+                       sums + t * LANES * p->size);
+    }
+}
+
+static ConvStretch cut(const ConvStretch *s, const ConvBand *b, int d) {
+  ConvStretch r = *s;
+  int64_t end = MIN(s->first + s->n, b->place[d] + b->n[d]);
+  r.first = MAX(s->first, b->place[d]), r.n = end - r.first;
+  return r;
+}
+
+static void add_parts(const Depthwise *p, const ConvBand *b, int64_t block, int64_t blocks,
+                      char *sums) {
+  const ConvStretch *const *all = p->stretch;
+  ConvStretch s[DIMS];
+  for (const ConvStretch *z = all[0]; z->n; z++)
+    for (const ConvStretch *y = all[1]; y->n; y++)
+      for (const ConvStretch *x = all[2]; x->n; x++) {
+        s[0] = cut(z, b, 0), s[1] = cut(y, b, 1), s[2] = cut(x, b, 2);
+        if (s[0].n > 0 && s[1].n > 0 && s[2].n > 0) add_part(p, b->image, s, block, blocks, sums);
+      }
+}
+
+static void weight_band(const Depthwise *p, const ConvBand *b, int64_t first, int64_t last,
+                        char *copy, char *sums) {
+  int64_t full = p->where_it_lies ? last - (groups_of(p, last - 1) < LANES) : first;
+  if (full > first) add_parts(p, b, first, full - first, sums);
+  for (int64_t i = full; i < last; i++)
+    copied_band(p, b, i, copy, sums + (i - first) * p->taps * LANES * p->size);
+}
+
+static void weight_parts(void *arg, int64_t begin, int64_t end) { /* (part, blocks) */
   const Depthwise *p = arg;
   int64_t all = p->w->images * conv_volume(p->bands), bytes = p->taps * LANES * p->size,
-          y = p->band[1] * (p->band[2] + LANES) * LANES;
+          y = p->band[1] * (p->band[2] + LANES) * LANES, many = up(p->blocks, TOGETHER);
   char *copy = cpu_scratch((size_t)((p->copy + y) * p->size));
   for (int64_t i = begin; i < end; i++) {
-    int64_t part = i / p->blocks;
-    char *sums = p->weights + i * bytes;
-    memset(sums, 0, (size_t)bytes);
+    int64_t part = i / many, first = i % many * TOGETHER, last = MIN(first + TOGETHER, p->blocks);
+    char *sums = p->weights + (part * p->blocks + first) * bytes;
+    memset(sums, 0, (size_t)((last - first) * bytes));
     for (int64_t k = all * part / p->parts; k < all * (part + 1) / p->parts; k++) {
       ConvBand b = conv_band(p->w, p->bands, p->band, k);
-      weight_band(p, &b, i % p->blocks, copy, sums);
+      weight_band(p, &b, first, last, copy, sums);
     }
   }
 }
@@ -331,18 +421,26 @@ static bool run(void *arg, const ConvWindows *w) {
   p.user = conv_at(j->data[W], w->w, s->t[W]);
   plan(&p);
   int64_t bands = w->images * conv_volume(p.bands);
-  p.parts = gradients ? MIN(bands, up(PARTS, p.blocks)) : 1;
-  size_t places = (sizeof(int64_t) * (size_t)p.taps + 63) & ~(size_t)63,
-         bytes = places + (size_t)(p.parts * p.blocks * p.taps * LANES * p.size);
+  p.parts = gradients ? MIN(bands, up(PARTS, up(p.blocks, TOGETHER))) : 1;
+  int64_t stretches = 2 * (w->taps[0] + w->taps[1] + w->taps[2]) + 2 * DIMS;
+  size_t lists =
+             (2 * sizeof(int64_t) * (size_t)p.taps + sizeof(ConvStretch) * (size_t)stretches + 63) &
+             ~(size_t)63,
+         bytes = lists + (size_t)(p.parts * p.blocks * p.taps * LANES * p.size);
   char *memory = cpu_block_alloc(bytes + 64);
   if (!memory) return false;
   p.at = (int64_t *)(void *)memory;
-  p.weights = memory + places;
+  p.in_place = p.at + p.taps;
+  p.weights = memory + lists;
+  if (gradients) {
+    find_stretches(&p, (ConvStretch *)(p.in_place + p.taps));
+    p.where_it_lies = lies_well(&p);
+  }
   places_of_taps(&p);
   int64_t some = MAX(1, 16384 / (p.taps * LANES + 1));
   double work = (double)(p.taps + 4) * (double)(p.band[1] * p.band[2]); /* vectors, of a task */
   if (gradients) {
-    cpu_parallel(p.parts * p.blocks, 1, weight_parts, &p);
+    cpu_parallel(p.parts * up(p.blocks, TOGETHER), 1, weight_parts, &p);
     cpu_parallel(p.blocks, some, weights_out, &p);
   } else {
     cpu_parallel(p.blocks, some, weights_in, &p);

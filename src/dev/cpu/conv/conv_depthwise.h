@@ -22,6 +22,11 @@ typedef struct LanesSpread {
 void lanes_spread(const LanesSpread *s, DType t, const void *from, int64_t step, int64_t n,
                   void *to);
 
+/* Places, and of how many blocks: the next one is LANES on in the source and in Y, w_step in weights. */
+typedef struct LanesGrid {
+  int64_t rows, places, row, step, y_row, y_step, blocks, w_step;
+} LanesGrid;
+
 /* All steps are in elements, taps at from[at[t]]. */
 typedef struct LanesKernels {
   /* to[p * to_step] = sum over t of w[t * LANES] * from[at[t] + p * step], vectors, for p < places;
@@ -33,9 +38,8 @@ typedef struct LanesKernels {
   void (*slide)(int64_t places, int64_t columns, int64_t step, const void *from, const int64_t *at,
                 int64_t taps, const void *w, bool half, void *to, int64_t to_step);
   /* w[t * LANES] += sum over r, p of from[at[t] + r * row + p * step] * y[r * y_row + p * y_step] */
-  void (*weights)(int64_t rows, int64_t row, int64_t places, int64_t step, const void *from,
-                  const int64_t *at, int64_t taps, const void *y, int64_t y_row, int64_t y_step,
-                  void *w);
+  void (*weights)(const LanesGrid *g, const void *from, const int64_t *at, int64_t taps,
+                  const void *y, void *w);
 } LanesKernels;
 
 /* In f64, or f32. */

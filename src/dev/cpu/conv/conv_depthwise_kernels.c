@@ -23,6 +23,7 @@
 #define S_STORE_BF16 STORE_BF16
 #define S_FMA(sum, x, y) (sum) = _mm256_fmadd_ps(x, y, sum)
 #define PLACES 7
+#define SUMS 12
 #include "dev/cpu/conv/conv_depthwise_tile.h"
 
 #define NAME(x) avx2_f64_##x
@@ -35,6 +36,7 @@
 #define S_STORE _mm256_storeu_pd
 #define S_STORE_BF16 NEVER
 #define S_FMA(sum, x, y) (sum) = _mm256_fmadd_pd(x, y, sum)
+#define SUMS 12
 #include "dev/cpu/conv/conv_depthwise_tile.h"
 
 #define NAME(x) avx512_##x
@@ -48,6 +50,7 @@
 #define S_STORE_BF16 V16_STORE_BF16
 #define S_FMA V16_FMA
 #define PLACES 8
+#define SUMS 24
 #include "dev/cpu/conv/conv_depthwise_tile.h"
 
 #ifndef WEFT_EMULATE_AVX512
@@ -61,6 +64,7 @@
 #define S_STORE _mm512_storeu_pd
 #define S_STORE_BF16 NEVER
 #define S_FMA(sum, x, y) FMA("pd", sum, x, y)
+#define SUMS 24
 #include "dev/cpu/conv/conv_depthwise_tile.h"
 #else
 #define avx512_f64_kernels avx2_f64_kernels
@@ -82,6 +86,7 @@ static inline F4 f4_zero(void) { return (F4){0}; }
 static inline void f4_store_bf16(char *p, F4 x) {
   for (int i = 0; i < 4; i++) elem_set_f64(DT_BF16, p + 2 * i, x[i]);
 }
+#define SUMS 12
 #include "dev/cpu/conv/conv_depthwise_tile.h"
 
 #define NAME(x) plain_f64_##x
@@ -96,6 +101,7 @@ static inline void f4_store_bf16(char *p, F4 x) {
 #define S_FMA(sum, x, y) (sum) += (x) * (y)
 typedef double D2 __attribute__((vector_size(16), aligned(8), may_alias));
 static inline D2 d2_zero(void) { return (D2){0}; }
+#define SUMS 12
 #include "dev/cpu/conv/conv_depthwise_tile.h"
 
 const LanesKernels *lanes_kernels(bool f64) {

@@ -1,10 +1,11 @@
 /* The inner loops of conv_depthwise.c for one width of vectors: the includer defines NAME(x), FN (target
  * attributes), the element E and a vector S of S_LANES of them, with S_ZERO, S_LOAD, S_STORE,
- * S_STORE_BF16 and S_FMA, and how many PLACES (at most 8) of results fit the registers beside
- * SLIDE_COLUMNS weights. All are undefined at the end. */
+ * S_STORE_BF16 and S_FMA, how many SUMS fit the registers, and how many PLACES (at most 8) of results do
+ * beside SLIDE_COLUMNS weights. All are undefined at the end. */
 #define TILE FN static inline __attribute__((always_inline))
-#define STRIP 8  /* places whose sums are in registers */
-#define BLOCK 12 /* taps whose sums are */
+#define STRIP 8                          /* places whose sums are in registers */
+#define WIDE MIN(4, 2 * LANES / S_LANES) /* registers beside each other: two lines of memory */
+#define BLOCK (SUMS / 2)                 /* taps of them, at most */
 
 TILE void NAME(store)(bool half, char *to, S x) {
   if (half) S_STORE_BF16(to, x);
@@ -133,63 +134,76 @@ static void NAME(slide)(int64_t places, int64_t columns, int64_t step, const voi
 #undef SLIDE_ENTRY
 #endif
 
-/* ---- gradients of weights ---- */
+/* ---- gradients of weights: `wide` registers beside each other, which may be of several blocks ---- */
 
-TILE void NAME(block)(int taps, int64_t rows, int64_t row, int64_t places, int64_t step,
-                      const E *from, const int64_t *at, const E *y, int64_t y_row, int64_t y_step,
-                      E *w) {
-  S sum[BLOCK];
+TILE void NAME(block)(int taps, int wide, const LanesGrid *of, const E *from, const int64_t *at,
+                      const E *y, E *w) {
+  S sum[BLOCK][WIDE];
   const E *x[BLOCK];
+#define SUM(t, v) (w + (v)*S_LANES / LANES * of->w_step + (v)*S_LANES % LANES + (t)*LANES)
 #pragma GCC unroll 12
-  for (int t = 0; t < taps; t++) sum[t] = S_LOAD(w + t * LANES);
-  for (int64_t r = 0; r < rows; r++, from += row, y += y_row) {
+  for (int t = 0; t < taps; t++)
+#pragma GCC unroll 4
+    for (int v = 0; v < wide; v++) sum[t][v] = S_LOAD(SUM(t, v));
+  for (int64_t r = 0; r < of->rows; r++, from += of->row, y += of->y_row) {
     const E *g = y;
 #pragma GCC unroll 12
     for (int t = 0; t < taps; t++) x[t] = from + at[t];
-    for (int64_t p = 0, far = 0; p < places; p++, far += step, g += y_step) {
-      S k = S_LOAD(g);
+    for (int64_t p = 0, far = 0; p < of->places; p++, far += of->step, g += of->y_step)
+#pragma GCC unroll 4
+      for (int v = 0; v < wide; v++) {
+        S k = S_LOAD(g + v * S_LANES);
 #pragma GCC unroll 12
-      for (int t = 0; t < taps; t++) S_FMA(sum[t], S_LOAD(x[t] + far), k);
-    }
+        for (int t = 0; t < taps; t++) S_FMA(sum[t][v], S_LOAD(x[t] + far + v * S_LANES), k);
+      }
   }
 #pragma GCC unroll 12
-  for (int t = 0; t < taps; t++) S_STORE(w + t * LANES, sum[t]);
+  for (int t = 0; t < taps; t++)
+#pragma GCC unroll 4
+    for (int v = 0; v < wide; v++) S_STORE(SUM(t, v), sum[t][v]);
+#undef SUM
 }
 
-#define BLOCK_OF(n)                                                                           \
-  FN static void NAME(block_##n)(int64_t rows, int64_t row, int64_t places, int64_t step,     \
-                                 const E *from, const int64_t *at, const E *y, int64_t y_row, \
-                                 int64_t y_step, E *w) {                                      \
-    for (int h = 0; h < LANES; h += S_LANES)                                                  \
-      NAME(block)(n, rows, row, places, step, from + h, at, y + h, y_row, y_step, w + h);     \
+#define WIDE_IF(n, v) \
+  if (wide == (v) && (n) * (v) <= SUMS) NAME(block)(n, v, of, from + e, at, y + e, to)
+/* As wide as the registers and what is left allow. */
+#define BLOCK_OF(n)                                                                     \
+  FN static void NAME(block_##n)(const LanesGrid *of, const E *from, const int64_t *at, \
+                                 const E *y, E *w) {                                    \
+    for (int64_t e = 0, wide, all = of->blocks * LANES; e < all; e += wide * S_LANES) { \
+      E *to = w + e / LANES * of->w_step + e % LANES;                                   \
+      int64_t most = MIN(MIN(SUMS / (n), WIDE), (all - e) / S_LANES);                   \
+      wide = most == 3 ? 2 : most;                                                      \
+      WIDE_IF(n, 4);                                                                    \
+      WIDE_IF(n, 2);                                                                    \
+      WIDE_IF(n, 1);                                                                    \
+    }                                                                                   \
   }
-BLOCK_OF(1)
-BLOCK_OF(2)
-BLOCK_OF(3)
-BLOCK_OF(4)
-BLOCK_OF(5)
-BLOCK_OF(6)
-BLOCK_OF(7)
-BLOCK_OF(8)
-BLOCK_OF(9)
-BLOCK_OF(10)
-BLOCK_OF(11)
-BLOCK_OF(12)
+#define BLOCKS(f) f(1) f(2) f(3) f(4) f(5) f(6)
+#if SUMS > 12
+#define MORE_BLOCKS(f) f(7) f(8) f(9) f(10) f(11) f(12)
+#else
+#define MORE_BLOCKS(f)
+#endif
+BLOCKS(BLOCK_OF)
+MORE_BLOCKS(BLOCK_OF)
 
-static void NAME(weights)(int64_t rows, int64_t row, int64_t places, int64_t step, const void *from,
-                          const int64_t *at, int64_t taps, const void *y, int64_t y_row,
-                          int64_t y_step, void *w) {
-  static void (*const block[])(int64_t, int64_t, int64_t, int64_t, const E *, const int64_t *,
-                               const E *, int64_t, int64_t, E *) = {
-      NAME(block_1), NAME(block_2), NAME(block_3), NAME(block_4),  NAME(block_5),  NAME(block_6),
-      NAME(block_7), NAME(block_8), NAME(block_9), NAME(block_10), NAME(block_11), NAME(block_12)};
-  int64_t many = (taps + BLOCK - 1) / BLOCK;
+#define BLOCK_ENTRY(n) NAME(block_##n),
+static void NAME(weights)(const LanesGrid *of, const void *from, const int64_t *at, int64_t taps,
+                          const void *y, void *w) {
+  static void (*const block[])(const LanesGrid *, const E *, const int64_t *, const E *,
+                               E *) = {BLOCKS(BLOCK_ENTRY) MORE_BLOCKS(BLOCK_ENTRY)};
+  int64_t wide = MIN(WIDE, of->blocks * LANES / S_LANES), most = MIN(SUMS / wide, BLOCK),
+          many = (taps + most - 1) / most;
   for (int64_t s = 0; s < many; s++) {
     int64_t first = taps * s / many, n = taps * (s + 1) / many - first;
-    block[n - 1](rows, row, places, step, from, at + first, y, y_row, y_step,
-                 (E *)w + first * LANES);
+    block[n - 1](of, from, at + first, y, (E *)w + first * LANES);
   }
 }
+#undef WIDE_IF
+#undef BLOCKS
+#undef MORE_BLOCKS
+#undef BLOCK_ENTRY
 
 #ifdef PLACES
 static const LanesKernels NAME(kernels) = {NAME(results), NAME(slide), NAME(weights)};
@@ -198,7 +212,9 @@ static const LanesKernels NAME(kernels) = {NAME(results), NULL, NAME(weights)};
 #endif
 #undef TILE
 #undef STRIP
+#undef WIDE
 #undef BLOCK
+#undef SUMS
 #undef HALVES
 #undef STRIP_OF
 #undef BLOCK_OF

@@ -94,12 +94,8 @@ bool conv_residues(const ConvWindows *all, bool data, bool (*each)(void *arg, co
   return true;
 }
 
-typedef struct Stretch { /* along a dimension: places with the same taps inside */
-  int64_t first, n, tap, taps;
-} Stretch;
-
-static Stretch inside_at(const ConvWindows *w, int d, int64_t place) {
-  Stretch r = {.first = place, .n = 1};
+static ConvStretch inside_at(const ConvWindows *w, int d, int64_t place) {
+  ConvStretch r = {.first = place, .n = 1};
   for (int64_t t = 0; t < w->taps[d]; t++) { /* a run of taps */
     int64_t at = place * w->stride[d] - w->low[d] + t * w->apart[d];
     if (at < 0 || at >= w->size[d]) continue;
@@ -108,17 +104,16 @@ static Stretch inside_at(const ConvWindows *w, int d, int64_t place) {
   return r;
 }
 
-/* The region that begins at a place. */
-static Stretch region_at(const ConvWindows *w, int d, int64_t place) {
-  Stretch r = inside_at(w, d, place);
+ConvStretch conv_stretch(const ConvWindows *w, int d, int64_t place) {
+  ConvStretch r = inside_at(w, d, place);
   for (; place + r.n < w->places[d]; r.n++) {
-    Stretch next = inside_at(w, d, place + r.n);
+    ConvStretch next = inside_at(w, d, place + r.n);
     if (next.tap != r.tap || next.taps != r.taps) break;
   }
   return r;
 }
 
-static void cut(ConvWindows *w, int d, Stretch r) {
+static void cut(ConvWindows *w, int d, ConvStretch r) {
   w->to += r.first * w->to_steps[d];
   w->places[d] = r.n;
   w->w += r.tap * w->tap_steps[d];
@@ -130,7 +125,7 @@ static bool regions_from(const ConvWindows *all, int d,
                          bool (*each)(void *arg, const ConvWindows *w), void *arg) {
   if (d == DIMS) return each(arg, all);
   for (int64_t at = 0; at < all->places[d];) {
-    Stretch r = region_at(all, d, at);
+    ConvStretch r = conv_stretch(all, d, at);
     ConvWindows w = *all;
     cut(&w, d, r);
     if (!regions_from(&w, d + 1, each, arg)) return false;

@@ -40,6 +40,13 @@ bool conv_residues(const ConvWindows *all, bool data, bool (*each)(void *arg, co
  * with just those taps. */
 bool conv_regions(const ConvWindows *all, bool (*each)(void *arg, const ConvWindows *w), void *arg);
 
+/* Places along a dimension whose windows have the same taps inside the source. */
+typedef struct ConvStretch {
+  int64_t first, n, tap, taps;
+} ConvStretch;
+/* That begins at a place. */
+ConvStretch conv_stretch(const ConvWindows *w, int d, int64_t place);
+
 /* Gradients of weights whose results are read backwards (conv_swapped): the same sums forwards; the
  * windows then begin further and further back (stride < 0). */
 void conv_forwards(ConvWindows *w);

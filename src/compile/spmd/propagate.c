@@ -268,6 +268,7 @@ static void propagate(Module *m, bool arguments, bool results, bool all_values) 
   Spread s = {.m = m};
   find_mesh(&s, f);
   if (!s.mesh) return;
+  spread_split_constants(m, f);
   s.n_values = ir_number(f);
   s.dims = xcalloc((size_t)s.n_values + 1, sizeof *s.dims);
   s.replicated = xcalloc((size_t)s.n_values + 1, sizeof *s.replicated);

@@ -67,6 +67,11 @@ typedef struct Spread {
   VEC(Op *) partial; /* manual computations over some of the axes, outer ones first */
 } Spread;
 
+/* ---- propagate_constants.c ---- */
+
+/* Constants and what is computed of them once for each operation that reads it. Numbers f's values. */
+void spread_split_constants(Module *m, Func *f);
+
 /* ---- propagate_links.c ---- */
 
 void spread_link_region(Spread *s, Region *r);

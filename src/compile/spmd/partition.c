@@ -329,7 +329,7 @@ static Err *partition_op(Spmd *s, Op *op) {
   case OP_CONSTANT: spmd_constant_op(s, op); return NULL;
   case OP_IOTA: spmd_iota_op(s, op); return NULL;
   case OP_SELECT_AND_SCATTER: spmd_tied_op(s, op, tied, spmd_tie_same); return NULL;
-  case OP_BROADCAST_IN_DIM: spmd_tied_op(s, op, tied, spmd_tie_broadcast); return NULL;
+  case OP_BROADCAST_IN_DIM: spmd_broadcast_op(s, op, tied); return NULL;
   case OP_TRANSPOSE: spmd_tied_op(s, op, tied, spmd_tie_transpose); return NULL;
   case OP_BITCAST_CONVERT: spmd_tied_op(s, op, tied, spmd_tie_leading); return NULL;
   case OP_RESHAPE: spmd_reshape_op(s, op); return NULL;
@@ -391,6 +391,7 @@ static Err *partition_op(Spmd *s, Op *op) {
     return NULL;
   case OP_MANUAL_COMPUTATION: return manual_op(s, op);
   default:
+    if (op->kind == OP_CONVERT && spmd_narrow_op(s, op)) return NULL;
     if (op_info[op->kind].cls == OC_EWISE && op->n_results == 1 && op->kind != OP_MAP) {
       spmd_tied_op(s, op, tied, spmd_tie_same);
       return NULL;
@@ -493,6 +494,7 @@ Err *pass_partition(Module *m, bool *out_done) {
   pass_propagate(m, true);
   for (int i = 0; i < s.mesh->n_axes; i++) s.n_devices *= s.mesh->axes[i].size;
   s.exchanged = map_new();
+  s.broadcasts = map_new();
   int n = ir_number(f);
   s.local = xcalloc((size_t)n, sizeof *s.local);
   s.layouts = xcalloc((size_t)n, sizeof *s.layouts);
@@ -505,5 +507,6 @@ Err *pass_partition(Module *m, bool *out_done) {
   free(s.layouts);
   free(s.unsummed);
   map_free(s.exchanged);
+  map_free(s.broadcasts);
   return e;
 }

@@ -234,6 +234,13 @@ int spmd_common_prefix(const Dim *a, const Dim *b) {
   return i;
 }
 
+bool spmd_only_cuts(const Layout *from, const Layout *to, int rank) {
+  bool only = true;
+  for (int d = 0; d < rank; d++)
+    only = only && spmd_common_prefix(&from->d[d], &to->d[d]) == from->d[d].n;
+  return only;
+}
+
 /* The axes of x that y does not begin with. */
 static Dim rest_of(const Dim *x, const Dim *y) {
   int keep = spmd_common_prefix(x, y);

@@ -101,11 +101,8 @@ static void lay_out(Spmd *s, const Lookup *l, Layout *table, Layout *ids, Layout
 
 /* What a device is sent of an array for another layout: nothing where that only cuts further. */
 static double to_move(Spmd *s, const Type *t, const Layout *from, const Layout *to) {
-  bool within = true;
-  for (int d = 0; d < t->rank; d++)
-    within = within && spmd_common_prefix(&from->d[d], &to->d[d]) == from->d[d].n;
-  return within ? 0
-                : MAX(spmd_part_of(s, t, from), spmd_part_of(s, t, to) - spmd_part_of(s, t, from));
+  if (spmd_only_cuts(from, to, t->rank)) return 0;
+  return MAX(spmd_part_of(s, t, from), spmd_part_of(s, t, to) - spmd_part_of(s, t, from));
 }
 
 bool spmd_lookup_op(Spmd *s, const Op *op) {
@@ -124,8 +121,9 @@ bool spmd_lookup_op(Spmd *s, const Op *op) {
     sizes[d] = was[d] == x->dims[d] ? was[d] / spmd_dim_parts(s, &table.d[d]) : 1;
     if (d != l.rows) before.d[d] = want->d[l.of_table[d]];
   }
-  if (3 * spmd_part_of(s, r, &has) > to_move(s, x, given, &before))
-    return false; /* the table is the smaller one, or lies as it is wanted */
+  if (to_move(s, x, given, &before) == 0 ||
+      spmd_part_of(s, r, &has) > spmd_part_of(s, x, &before) + spmd_part_of(s, r, want))
+    return false; /* what is made is less with the table fetched, or it lies as it is wanted */
   Build b = {.m = s->m, .r = s->at, .loc = s->loc};
   Value *ids = spmd_operand(s, op->operands[1], &need);
   const Dim *axes = &table.d[l.rows];

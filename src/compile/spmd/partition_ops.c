@@ -30,7 +30,9 @@ static bool only_adds(const Region *r) {
 
 Layout *spmd_layout_of(Spmd *s, const Value *v) { return &s->layouts[v->id]; }
 
-/* A broadcast is made again from its source, which is smaller, rather than exchanged. */
+static bool of_number(const Op *broadcast) { return type_count(broadcast->operands[0]->type) == 1; }
+
+/* A broadcast number, or of zeros that are terms of a sum, is made again rather than exchanged. */
 Value *spmd_operand(Spmd *s, Value *old, const Layout *want) {
   const Layout *has = spmd_layout_of(s, old);
   const Op *def = old->def;
@@ -39,7 +41,8 @@ Value *spmd_operand(Spmd *s, Value *old, const Layout *want) {
   if (zero) as.sum = want->sum; /* is its own sum */
   for (int d = 0; old->type->kind == TY_TENSOR && d < old->type->rank; d++)
     same = same && spmd_same_axes(&has->d[d], &want->d[d]);
-  if (same || !def || def->kind != OP_BROADCAST_IN_DIM || (!zero && (has->sum.n || want->sum.n)))
+  if (same || !def || def->kind != OP_BROADCAST_IN_DIM || !(zero || of_number(def)) ||
+      (!zero && (has->sum.n || want->sum.n)))
     return spmd_reshard(s, s->local[old->id], &as, want);
   const Type *from = def->operands[0]->type;
   const int64_t *map;
@@ -230,12 +233,45 @@ int spmd_tie_leading(const Op *op, int k, int d) {
   return d < op->operands[k]->type->rank ? d : -1;
 }
 
-int spmd_tie_broadcast(const Op *op, int k, int d) {
+static int tie_broadcast(const Op *op, int k, int d) {
   const int64_t *v;
   int n = op_ints(op, "broadcast_dimensions", &v);
   for (int i = 0; i < n; i++)
     if (v[i] == d && op->operands[k]->type->dims[i] == op->results[0].type->dims[d]) return i;
   return -1;
+}
+
+/* What is made narrower travels narrow. */
+bool spmd_narrow_op(Spmd *s, const Op *op) {
+  Layout as = *spmd_layout_of(s, op->operands[0]);
+  const Type *from = op->operands[0]->type, *to = op_type(op);
+  if (dtype_bytes(to->dtype) >= dtype_bytes(from->dtype) || as.sum.n ||
+      spmd_only_cuts(&as, spmd_layout_of(s, &op->results[0]), from->rank))
+    return false;
+  Value *x = s->local[op->operands[0]->id];
+  x = spmd_emit1(s, OP_CONVERT, 1, &x, spmd_local_type(s, op_type(op), &as), 0, NULL);
+  spmd_set_result(s, op, 0, x, &as);
+  return true;
+}
+
+/* Equal broadcasts are one, cut as the first of them, as XLA's common subexpressions are. */
+void spmd_broadcast_op(Spmd *s, const Op *op, const bool *keep) {
+  Buf key = {0};
+  const int64_t *dims;
+  int n = op_ints(op, "broadcast_dimensions", &dims);
+  buf_printf(&key, "%p%p%p", (void *)s->local[op->operands[0]->id], (void *)s->at,
+             (void *)op_type(op));
+  buf_add(&key, dims, sizeof *dims * (size_t)n);
+  Str k = {key.p, key.n};
+  const Op *first = of_number(op) ? NULL : map_get(s->broadcasts, k);
+  if (first) {
+    *spmd_layout_of(s, &op->results[0]) = *spmd_layout_of(s, &first->results[0]);
+    s->local[op->results[0].id] = s->local[first->results[0].id];
+  } else {
+    map_set(s->broadcasts, k, (void *)op);
+    spmd_tied_op(s, op, keep, tie_broadcast);
+  }
+  buf_free(&key);
 }
 
 int spmd_tie_transpose(const Op *op, int k, int d) {

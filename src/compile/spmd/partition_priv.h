@@ -32,6 +32,8 @@ typedef struct Spmd {
   const Loc *loc;
   Value *partition_id; /* in the current region; NULL: not yet */
   Map *exchanged;      /* what spmd_reshard has made, by value, region and layout */
+  Map *
+      broadcasts; /* old ops: the first of equal ones, by local operand, region, type, dimensions */
 } Spmd;
 
 /* ---- partition_exchange.c ---- */
@@ -48,6 +50,8 @@ NamedAttr spmd_named(const char *name, Attr *a);
 Value *spmd_reduce_scatter(Spmd *s, Value *x, int dim, const Dim *axes);
 Value *spmd_all_reduce(Spmd *s, Value *x, const Dim *axes, const Region *body, OpKind combine);
 int spmd_common_prefix(const Dim *a, const Dim *b);
+/* From one layout to the other, is a part of a device's part all that it needs? */
+bool spmd_only_cuts(const Layout *from, const Layout *to, int rank);
 bool spmd_same_axes(const Dim *a, const Dim *b);
 /* Those axes of a that b has, or has not. */
 Dim spmd_axes_in(const Dim *a, const Dim *b, bool in);
@@ -79,9 +83,10 @@ void spmd_batched_op(Spmd *s, const Op *op);
 void spmd_callback_op(Spmd *s, const Op *op);
 Op *spmd_tied_op(Spmd *s, const Op *op, const bool *keep, int (*tie)(const Op *op, int k, int d));
 int spmd_tie_same(const Op *op, int k, int d);
-int spmd_tie_broadcast(const Op *op, int k, int d);
 int spmd_tie_leading(const Op *op, int k, int d);
 int spmd_tie_transpose(const Op *op, int k, int d);
+bool spmd_narrow_op(Spmd *s, const Op *op); /* false: it makes nothing narrower */
+void spmd_broadcast_op(Spmd *s, const Op *op, const bool *keep);
 void spmd_iota_op(Spmd *s, const Op *op);
 void spmd_constant_op(Spmd *s, const Op *op);
 void spmd_moved_op(Spmd *s, const Op *op);

@@ -742,6 +742,82 @@ static void test_fetched_once(void **state) {
   assert_int_equal(check_text("fetched once", text), 1);
 }
 
+/* One mask for two arrays that are cut along different dimensions: each has it as it is cut, as Shardy makes
+ * constants again for each reader; nothing is fetched. */
+static void test_masks(void **state) {
+  (void)state;
+  static const char text[] =
+      MESH "func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
+           "%y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) -> "
+           "(tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
+           "tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) {\n"
+           "  %i = stablehlo.iota dim = 0 : tensor<8x8xi32>\n"
+           "  %j = stablehlo.iota dim = 1 : tensor<8x8xi32>\n"
+           "  %m = stablehlo.compare GE, %i, %j : (tensor<8x8xi32>, tensor<8x8xi32>) -> "
+           "tensor<8x8xi1>\n"
+           "  %c = stablehlo.constant dense<-1.0> : tensor<f32>\n"
+           "  %z = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<8x8xf32>\n"
+           "  %a = stablehlo.select %m, %x, %z : tensor<8x8xi1>, tensor<8x8xf32>\n"
+           "  %b = stablehlo.select %m, %y, %z : tensor<8x8xi1>, tensor<8x8xf32>\n"
+           "  return %a, %b : tensor<8x8xf32>, tensor<8x8xf32>\n}";
+  Module *m = parsed("masks", text);
+  bool done;
+  ok(pass_partition(m, &done));
+  for (const Op *op = module_main(m)->body->first; op; op = op->next)
+    assert_true(op->kind == OP_PARTITION_ID || op_info[op->kind].cls != OC_COLLECTIVE);
+  module_free(m);
+  check_text("masks", text);
+}
+
+/* The same row spread twice, for arrays that are cut along different dimensions, is one array, cut as the first reader
+ * has it, as libtpu's partitioner has it; the second is sent its part of the whole. */
+static void test_equal_broadcasts(void **state) {
+  (void)state;
+  static const char text[] =
+      MESH "func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
+           "%y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}, %v: "
+           "tensor<8xf32>) -> "
+           "(tensor<8x8xf32>, tensor<8x8xf32>) {\n"
+           "  %p = stablehlo.broadcast_in_dim %v, dims = [1] : (tensor<8xf32>) -> tensor<8x8xf32>\n"
+           "  %a = stablehlo.add %x, %p : tensor<8x8xf32>\n"
+           "  %q = stablehlo.broadcast_in_dim %v, dims = [1] : (tensor<8xf32>) -> tensor<8x8xf32>\n"
+           "  %b = stablehlo.add %y, %q : tensor<8x8xf32>\n"
+           "  return %a, %b : tensor<8x8xf32>, tensor<8x8xf32>\n}";
+  Module *m = parsed("equal broadcasts", text);
+  bool done;
+  ok(pass_partition(m, &done));
+  int spread = 0, sent = 0;
+  for (const Op *op = module_main(m)->body->first; op; op = op->next) {
+    spread += op->kind == OP_BROADCAST_IN_DIM;
+    sent += op->kind == OP_ALL_TO_ALL;
+  }
+  assert_int_equal(spread, 1);
+  assert_int_equal(sent, 1);
+  module_free(m);
+  check_text("equal broadcasts", text);
+}
+
+/* What is rounded before it is read whole is sent rounded, as by libtpu. */
+static void test_sent_narrow(void **state) {
+  (void)state;
+  static const char text[] = MESH
+      "func.func @main(%x: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) -> "
+      "(tensor<16x8xbf16> {sdy.sharding = #sdy.sharding<@m, [{}, {}]>}) {\n"
+      "  %y = stablehlo.negate %x : tensor<16x8xf32>\n"
+      "  %z = stablehlo.convert %y : (tensor<16x8xf32>) -> tensor<16x8xbf16>\n"
+      "  %w = sdy.sharding_constraint %z <@m, [{}, {}]> : tensor<16x8xbf16>\n"
+      "  return %w : tensor<16x8xbf16>\n}";
+  Module *m = parsed("sent narrow", text);
+  bool done;
+  ok(pass_partition(m, &done));
+  int sent = 0;
+  for (const Op *op = module_main(m)->body->first; op; op = op->next)
+    if (op->kind == OP_ALL_GATHER) assert_int_equal(op_type(op)->dtype, DT_BF16), sent++;
+  assert_int_equal(sent, 1);
+  module_free(m);
+  check_text("sent narrow", text);
+}
+
 /* Independent problems of linear algebra stay where they are. */
 static void test_batches(void **state) {
   (void)state;
@@ -964,6 +1040,9 @@ int main(void) {
                                      cmocka_unit_test(test_found),
                                      cmocka_unit_test(test_contests),
                                      cmocka_unit_test(test_fetched_once),
+                                     cmocka_unit_test(test_masks),
+                                     cmocka_unit_test(test_equal_broadcasts),
+                                     cmocka_unit_test(test_sent_narrow),
                                      cmocka_unit_test(test_scattered_sums),
                                      cmocka_unit_test(test_batch_in_common),
                                      cmocka_unit_test(test_batches),

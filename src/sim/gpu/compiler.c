@@ -104,8 +104,17 @@ static void fill(Schedule *p, Kernel *k, const HValue *stack) {
               gpu_rate(p->chip, "fit.launch");
 }
 
+static void copy(Schedule *p, Kernel *k, const HValue *v) {
+  fill(p, k, v);
+  k->bytes += v->plain;
+  k->time_s += v->plain / (p->chip->hbm_bandwidth * gpu_rate(p->chip, "fit.stream"));
+}
+
 /* XLA for GPUs fills all stacks. */
-static void finish(Schedule *p) { sched_fill_stacks(p, true, fill); }
+static void finish(Schedule *p) {
+  sched_fill_stacks(p, true, fill);
+  sched_copy_to_given(p, copy);
+}
 
 const ChipCompiler gpu_compiler = {
     .name = "XLA for GPUs",

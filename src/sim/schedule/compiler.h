@@ -95,5 +95,7 @@ void sched_store_rest(Schedule *p, const unsigned char *claimed, bool joins_part
 /* A stack that a loop fills is filled with its constant before: `all`, or only where what it starts with can be seen. */
 void sched_fill_stacks(Schedule *p, bool all,
                        void (*cost)(Schedule *p, Kernel *k, const HValue *stack));
+/* Adds the copies of results that cannot be made in the donated argument's memory which they are given. */
+void sched_copy_to_given(Schedule *p, void (*cost)(Schedule *p, Kernel *k, const HValue *v));
 
 #endif

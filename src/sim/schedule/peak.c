@@ -98,6 +98,22 @@ static void lend_results(Schedule *p, double *hbm) {
   vec_free(&temps);
 }
 
+/* Does the loop read what its result is to be written over, but as what that result begins with? */
+static bool loop_reads_beside(const HNode *w, int slot, const HNode *x) {
+  for (int i = 0; i < w->n_in; i++)
+    if (i != slot && w->in[i] == x) return true;
+  return false;
+}
+
+/* A result that is there before the donated argument has been read, in whose memory it is to lie, is made in
+ * memory of its own and copied. */
+bool sched_copied_to_given(const Schedule *p, const HValue *v) {
+  if (!v->over || v->alias || p->comp->parent || v->kernel < 0) return false;
+  const HNode *n = v->node, *w = n->kind == H_GET ? n->in[0] : NULL;
+  return v->over->last_read > v->first ||
+         (w && w->kind == H_WHILE && loop_reads_beside(w, n->index, v->over->node));
+}
+
 /* The most that lives at once, in HBM and on chip. The compiler's peak is the larger of the two,
  * arguments and results on top (sim.c). */
 void sched_peak(Schedule *p, bool lend) {
@@ -113,7 +129,8 @@ void sched_peak(Schedule *p, bool lend) {
     if (p->comp->parent && v->is_param) own = false; /* the loop's state belongs to the caller */
     if (v->node->kind == H_CONST) own = v->bytes > 0 && !v->alias;
     if (v->space == SP_SCALAR) own = false;
-    if (v->is_output && !p->comp->parent) own = false; /* counted with the outputs */
+    if (v->is_output && !p->comp->parent) /* counted with the outputs */
+      own = own && sched_copied_to_given(p, v);
     if (v->node->kind == H_WHILE || v->node->kind == H_COND || v->node->n_results > 1)
       own = false; /* its results are */
     int a = MAX(v->first, 0), b = MIN(MAX(v->last, v->first), p->kernels.n - 1);

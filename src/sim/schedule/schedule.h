@@ -193,6 +193,8 @@ void sched_overlap(Schedule *p); /* exchanges under computing: shortens them to 
 void sched_peak(Schedule *p, bool lend); /* lend: results' memory to what comes before them */
 /* Has a kernel several results that are written, or a loop's? */
 bool sched_several(const Schedule *p, int kernel);
+/* Is it a result that cannot be made in the donated argument's memory which it is given? */
+bool sched_copied_to_given(const Schedule *p, const HValue *v);
 bool sched_writes_over(const Schedule *p, const Kernel *k, const HValue *v, const HValue *o);
 /* Where a value is while kernel `at` runs. */
 Space sched_space(const Schedule *p, const HValue *v, int at);

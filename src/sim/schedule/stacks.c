@@ -1,4 +1,5 @@
-/* Stacks that loops fill slice by slice, and the constants that they start with. */
+/* Stacks that loops fill slice by slice, and the constants that they start with; results that are copied to where
+ * they are to lie. */
 #include "sim/hlo/query.h"
 #include "sim/schedule/compiler.h"
 
@@ -30,11 +31,11 @@ static bool filled(const HNode *init) {
   return false;
 }
 
-static void fill(Schedule *p, HNode *init, const HValue *v,
-                 void (*cost)(Schedule *p, Kernel *k, const HValue *stack)) {
+static void add_kernel(Schedule *p, HKind kind, OpKind op, HNode *of, const HValue *v,
+                       void (*cost)(Schedule *p, Kernel *k, const HValue *v)) {
   Kernel *c = sched_kernel(p);
-  *vec_push(&c->roots) = hlo_node(p->g, p->comp, H_BCAST, OP_BROADCAST_IN_DIM, init->src, init->dt,
-                                  init->rank, init->d, 1, (HNode *[]){init});
+  *vec_push(&c->roots) =
+      hlo_node(p->g, p->comp, kind, op, of->src, of->dt, of->rank, of->d, 1, &of);
   cost(p, c, v);
   c->start_s = p->time_s;
   c->bound = SIM_MEMORY;
@@ -53,7 +54,15 @@ void sched_fill_stacks(Schedule *p, bool all,
       bool stack;
       from_the_end(w->comps[1], s, &stack);
       if (stack && hlo_const_only(w->in[s]) && (all || filled(w->in[s])))
-        fill(p, w->in[s], w->comps[1]->params.v[s]->val, cost);
+        add_kernel(p, H_BCAST, OP_BROADCAST_IN_DIM, w->in[s], w->comps[1]->params.v[s]->val, cost);
     }
+  }
+}
+
+void sched_copy_to_given(Schedule *p, void (*cost)(Schedule *p, Kernel *k, const HValue *v)) {
+  for (int i = 0; i < p->comp->outputs.n && !p->comp->parent; i++) {
+    HNode *o = p->comp->outputs.v[i];
+    if (o->val && sched_copied_to_given(p, o->val))
+      add_kernel(p, H_EWISE, OP_COPY, o, o->val, cost);
   }
 }

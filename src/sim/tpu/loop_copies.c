@@ -97,10 +97,18 @@ static void fill(Schedule *p, Kernel *k, const HValue *stack) {
   k->bytes = far ? stack->bytes : 0;
 }
 
+static void copy_to_given(Schedule *p, Kernel *k, const HValue *v) {
+  k->copy = k->costed = true;
+  k->cycles = k->est = copy_cycles(p->params, v, true);
+  k->time_s = k->cycles / p->params->clock;
+  k->bytes = 2 * v->bytes;
+}
+
 void tpu_finish(Schedule *p) {
   if (p->loop_body) {
     loop_copies(p);
     retiled_stacks(p);
   }
   sched_fill_stacks(p, false, fill);
+  sched_copy_to_given(p, copy_to_given);
 }

@@ -33,7 +33,7 @@ def errors(tmp_path_factory):
 
 def test_most_are_near(errors):
     far = {p: round(e, 3) for p, e in errors.items() if abs(e) > 0.1}
-    assert len(far) <= 2, far
+    assert len(far) <= 1, far
 
 
 def test_all_are_nearer_than_a_fifth(errors):
@@ -49,6 +49,12 @@ def test_what_is_gathered_is_read_late(errors):
 def test_one_sequence_a_device(errors):
     """Of a batch that partitioning leaves one of, scores and their softmax are kernels of their own, and the scores are stored rounded."""
     assert abs(errors["layout_fsdp_bf16_sgd@v5p"]) < 0.04
+
+
+def test_what_is_spread_is_cut_once(errors):
+    """A denominator that two products' readers want cut along different dimensions is one array: XLA sends it whole."""
+    assert abs(errors["layout_sequence@v5p"]) < 0.04
+    assert abs(errors["layout_sequence_heads@v5e"]) < 0.09
 
 
 def test_what_is_kept_is_cut_as_it_was_made(errors):

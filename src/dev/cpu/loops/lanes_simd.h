@@ -97,7 +97,7 @@ INLINE D NAME(tangent)(D x) {
   D s = D_FMA(q, K(-1.0 / 39916800), K(1.0 / 362880)),
     c = D_FMA(q, K(1.0 / 479001600), K(-1.0 / 3628800));
   s = D_FMA(q, D_FMA(q, s, K(-1.0 / 5040)), K(1.0 / 120));
-  s = D_FMA(r * q, D_FMA(q, s, K(-1.0 / 6)), r);
+  s = r * D_FMA(q, D_FMA(q, s, K(-1.0 / 6)), K(1)); /* -0 of -0 */
   c = D_FMA(q, D_FMA(q, c, K(1.0 / 40320)), K(-1.0 / 720));
   c = D_FMA(q, D_FMA(q, D_FMA(q, c, K(1.0 / 24)), K(-0.5)), K(1));
   W odd = -((W)t & 1);

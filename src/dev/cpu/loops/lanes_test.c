@@ -34,8 +34,8 @@ static void check(const char *name, float x, float y, float got, double want, do
   if (isnan(want) && isnan(got)) return;
   float near = (float)want;
   double ulp = (double)(nextafterf(fabsf(near), INFINITY) - fabsf(near));
-  bool same = near == got && signbit(near) == signbit(got);
-  if (!same && !(fabs((double)got - want) <= most * ulp))
+  bool other_zero = near == 0 && got == 0 && signbit(near) != signbit(got);
+  if (other_zero || !(near == got || fabs((double)got - want) <= most * ulp))
     fail_msg("%s(%.9g, %.9g) is %.9g, not %.9g", name, (double)x, (double)y, (double)got, want);
 }
 

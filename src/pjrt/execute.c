@@ -86,16 +86,34 @@ static void find_dropped(const Run *r, bool *dropped) {
   for (int i = 0; i < r->n_args; i++) dropped[i] = aliases[i] != -1 && !kept(r, i);
 }
 
+static PJRT_Device *device_of(const Run *r, size_t k) {
+  return r->device ? r->device : r->l->devices[r->process ? r->process[k] : (int)k];
+}
+
+/* An argument lies where its process runs. Nobody copies it there: callers do, by Buffer_CopyToDevice. */
+static Err *check_devices(const Run *r) {
+  for (int k = 0; k < r->n; k++) {
+    const PJRT_Device *d = device_of(r, (size_t)k);
+    for (int i = 0; i < r->n_args; i++) {
+      const PJRT_Device *at = r->args[k][i]->memory->device;
+      if (at == d) continue;
+      return err_hint(err_new(ERR_INVALID,
+                              "argument %d of '%s' is on device %s, but process %d of the program "
+                              "runs on device %s",
+                              i, r->l->exe->name, at->desc.debug, r->process ? r->process[k] : k,
+                              d->desc.debug),
+                      "copy it there first (jax.device_put, .to(device))");
+    }
+  }
+  return NULL;
+}
+
 static Err *check_run(const Run *r) {
   if (r->l->deleted) return err_new(ERR_INVALID, "the executable has been deleted");
   if (r->n_args != r->l->exe->n_in)
     return err_new(ERR_INVALID, "'%s' takes %d arguments, %d were given", r->l->exe->name,
                    r->l->exe->n_in, r->n_args);
-  return NULL;
-}
-
-static PJRT_Device *device_of(const Run *r, size_t k) {
-  return r->device ? r->device : r->l->devices[r->process ? r->process[k] : (int)k];
+  return check_devices(r);
 }
 
 /* The run itself, once the arguments' data is there. outs[process * results + result]. `dropped`

@@ -239,6 +239,32 @@ static void shards_over_eight_devices(void **state) {
   CALL(LoadedExecutable_Destroy, l1, .executable = l);
 }
 
+/* As of any PJRT plugin: an argument on another device is refused, and both are named. */
+static void arguments_on_other_devices(void **state) {
+  (void)state;
+  PJRT_LoadedExecutable *l;
+  ok(compile("module @twice { func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {"
+             " %0 = stablehlo.add %a, %a : tensor<2xf32>\n return %0 : tensor<2xf32> } }",
+             one_device, sizeof one_device, &l),
+     "compile");
+  PJRT_Buffer *in = put(3, PJRT_Buffer_Type_F32, 1, (int64_t[]){2}, NULL, (float[]){1, 2}),
+              *out = NULL;
+  PJRT_Buffer **outs = &out, *const *args = &in;
+  PJRT_Event *done = NULL;
+  PJRT_LoadedExecutable_Execute_Args e =
+      ARGS(LoadedExecutable_Execute, .executable = l, .argument_lists = &args, .num_devices = 1,
+           .num_args = 1, .output_lists = &outs, .device_complete_events = &done);
+  PJRT_Error *error = api->PJRT_LoadedExecutable_Execute(&e);
+  assert_non_null(error);
+  PJRT_Error_Message_Args m = ARGS(Error_Message, .error = error);
+  api->PJRT_Error_Message(&m);
+  assert_non_null(strstr(m.message, "argument 0 of 'twice' is on device"));
+  assert_non_null(strstr(m.message, "3"));
+  fails(error, PJRT_Error_Code_INVALID_ARGUMENT);
+  destroy(in);
+  CALL(LoadedExecutable_Destroy, gone, .executable = l);
+}
+
 /* The older form: the product's first dimension follows the argument's, four ways; the rest is
  * replicated. */
 static void older_shardings_spread(void **state) {
@@ -529,6 +555,7 @@ int main(void) {
       cmocka_unit_test(large_zeros),
       cmocka_unit_test(runs_and_donates),
       cmocka_unit_test(promised_memory_is_counted),
+      cmocka_unit_test(arguments_on_other_devices),
       cmocka_unit_test(shards_over_eight_devices),
       cmocka_unit_test(older_shardings_spread),
       cmocka_unit_test(sharding_is_told),

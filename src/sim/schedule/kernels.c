@@ -86,8 +86,8 @@ bool joins_depends(Joins *js, int to, int from, bool around) {
     int at = stack.v[--stack.n];
     const Kernel *k = p->kernels.v[at];
     for (int i = 0; i < k->reads.n + k->waits.n; i++) {
-      HValue *v = i < k->reads.n ? k->reads.v[i] : k->waits.v[i - k->reads.n];
-      int src = base_of(v)->kernel;
+      const HValue *v = base_of(i < k->reads.n ? k->reads.v[i] : k->waits.v[i - k->reads.n]);
+      int src = v->kernel; /* where it is made: a view may be of what lies outside of this one */
       if (src < 0 || v->node->comp != p->comp || js->walk[src] == walk) continue;
       if (src == from) {
         if (around && at == to && i < k->reads.n) continue;

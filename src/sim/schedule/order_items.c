@@ -164,7 +164,10 @@ static int add_reads(Order *o, int i, int start) {
   }
   for (int q = 0; q < o->pred[i].n; q++) { /* and what it does not read */
     bool reads = false;
-    for (int r = 0; r < k->reads.n; r++) reads |= base_of(k->reads.v[r])->kernel == o->pred[i].v[q];
+    for (int r = 0; r < k->reads.n; r++) {
+      const HValue *v = base_of(k->reads.v[r]);
+      reads |= v->kernel == o->pred[i].v[q] && v->node->comp == o->p->comp;
+    }
     if (reads) continue;
     *vec_push(&item(o, i)->before) = o->pred[i].v[q];
     *vec_push(&item(o, o->pred[i].v[q])->after) = i;

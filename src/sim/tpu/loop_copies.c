@@ -65,7 +65,7 @@ static void loop_copies(Schedule *p) {
   for (int i = 0; i < c->outputs.n && i < c->params.n; i++) {
     const HNode *o = c->outputs.v[i];
     const HValue *v = o->val;
-    if (!v || v->is_param || v->kernel < 0 || v->tiles < 1) continue;
+    if (!v || v->is_param || v->kernel < 0 || v->tiles < 1 || v->node->comp != p->comp) continue;
     const Kernel *k = p->kernels.v[v->kernel];
     const HValue *old = c->params.v[i]->val;
     bool clash = old->last > v->kernel;

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.framework import kernels, ops
 
-from weft.tf import ahead, lines, pjrt, runtime, state, trace
+from weft.tf import ahead, callback, lines, pjrt, runtime, state, trace
 
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _ALIAS = re.compile(r"parameter_number = (\d+) : i64\}, output_index = array<i64(?:: (\d+))?>")  # no index: it is the only result
@@ -239,7 +239,7 @@ class _Compiled:
         text = _lower(graph, specs, captured)
         self.lowered, self.source = text, program.source
         text = _ERF.sub(r"chlo.erf \1 : \2 -> \2", text)
-        text = _COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text)
+        text = callback.written_out(_COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text))
         text = lines.with_lines(_MODULE.sub(f"module @{program.name}", text, count=1), program.source.graph)
         written = _written(text)
         client = runtime.client()

@@ -487,7 +487,8 @@ def types_of_variables(_):
 
 @case
 def said_in_steps(strategy):
-    """tf.print and summaries within strategy.run, of each replica and of the first; results that are ragged and sparse."""
+    """tf.print and summaries within strategy.run, of each replica and of the first, also in loops and branches; results that are ragged and
+    sparse."""
     with tempfile.TemporaryDirectory() as folder:
         writer, said = tf.summary.create_file_writer(folder), "file://" + folder + "/said"
 
@@ -497,15 +498,23 @@ def said_in_steps(strategy):
             with writer.as_default(step=3):
                 tf.summary.scalar("sum", tf.reduce_sum(x))
             return tf.RaggedTensor.from_row_lengths(x[:6, 0], [2, 1, 3]), tf.SparseTensor([[0, 0]], x[0, :1], (1, 2))
+
+        def loop(x):
+            for k in tf.range(3):
+                if k > 0:
+                    tf.print("x", k, tf.reduce_sum(x), output_stream=said)
+                with writer.as_default(step=tf.cast(k, tf.int64)):
+                    tf.summary.scalar("row", x[k, 0])
         ragged, sparse = tf.function(lambda x: strategy.run(step, args=(x,)))(tf.constant(ROWS))
+        tf.function(lambda x: strategy.run(loop, args=(x,)))(tf.constant(ROWS))
         strategy.run(step, args=(tf.constant(2 * ROWS),))
         writer.flush()
         lines = sorted(line.split() for line in open(folder + "/said"))
-        events = [v for name in os.listdir(folder) if "tfevents" in name
+        events = [(e.step, v) for name in os.listdir(folder) if "tfevents" in name
                   for e in tf.compat.v1.train.summary_iterator(os.path.join(folder, name)) for v in e.summary.value]
     first = lambda x: strategy.experimental_local_results(x)[0]  # noqa: E731
     return {"lines": np.array([[float(x) for x in line[1:]] for line in lines]), "ragged": first(ragged).to_tensor().numpy(),
-            "sparse": tf.sparse.to_dense(first(sparse)).numpy(), "events": np.array([tf.make_ndarray(v.tensor) for v in events])}
+            "sparse": tf.sparse.to_dense(first(sparse)).numpy(), "events": np.array([(step, tf.make_ndarray(v.tensor)) for step, v in events])}
 
 
 @case

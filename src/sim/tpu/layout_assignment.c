@@ -6,7 +6,7 @@
 
 #include "sim/hlo/query.h"
 #include "sim/schedule/schedule.h"
-#include "sim/tpu/regroup.h"
+#include "sim/tpu/layout_propagation.h"
 #include "sim/tpu/tpu.h"
 
 static double up(double x, double m) { return ceil(x / m) * m; }
@@ -20,40 +20,22 @@ void tpu_conv_order(const CostParams *params, const HNode *n, const HConv *c, co
     value_order_default(params, n, order); /* fewer than two allowed ones: any second one */
 }
 
-/* The order in which an operand lies that comes from an argument or a loop's result, perhaps
- * transposed or through products that keep its rows. */
-static bool given_order(const CostParams *params, const HNode *n, int *order, int depth) {
-  int r = n->rank, in[64], k = 0;
-  const HNode *x = NULL;
-  if (r > 64 || depth > 16) return false;
-  if (n->kind == H_GET || n->kind == H_PARAM) {
-    value_order_default(params, n, order);
-    return true;
-  }
-  bool dot = n->kind == H_CONV && !n->conv->is_conv && n->conv->batch == 1;
-  for (int i = 0; i < n->n_in && !x; i++)
-    if (n->in[i]->rank == r && (dot || n->kind == H_CONCAT || hlo_count(n->in[i]) == hlo_count(n)))
-      x = n->in[i];
-  if ((n->kind != H_TRANSPOSE && n->kind != H_EWISE && n->kind != H_CONCAT && !dot) || !x ||
-      (dot && x != n->in[0]) || !given_order(params, x, in, depth + 1))
-    return false;
-  if (dot) { /* columns first, then the rows as they lie in the operand */
-    const HConv *c = n->conv;
-    if (c->out[r - 1] != 'n') return false;
-    order[k++] = r - 1;
-    for (int i = 0; i < r; i++) {
-      int row = 0, at = 0;
-      if (c->lhs[in[i]] != 'm') continue;
-      for (int d = 0; d < in[i]; d++) row += c->lhs[d] == 'm';
-      for (int d = 0; d < r; d++)
-        if (c->out[d] == 'm' && at++ == row) order[k++] = d;
-    }
-    return k == r;
-  }
-  for (int i = 0; i < r; i++)
-    for (int d = 0; d < r; d++)
-      if ((n->kind == H_TRANSPOSE ? (int)n->dims[d] : d) == in[i]) order[i] = d;
-  return true;
+#define PATHS 1000 /* operations looked at, on ways that lead nowhere, too */
+
+static LayoutFound argument(const LayoutWalk *w, const HNode *n, int *order) {
+  if (n->kind != H_GET && n->kind != H_PARAM) return LAYOUT_BEFORE;
+  value_order_default(w->params, n, order);
+  return LAYOUT_HERE;
+}
+
+/* The order of what comes from an argument or a loop's result, perhaps through products that keep its rows. */
+static bool given_order(const CostParams *params, const HNode *n, int *order) {
+  LayoutWalk w = {.source = argument,
+                  .through = 1 << H_TRANSPOSE | 1 << H_EWISE | 1 << H_CONCAT | 1 << H_CONV,
+                  .first = true,
+                  .params = params,
+                  .left = PATHS};
+  return layout_from(&w, n, order);
 }
 
 /* How much whole tiles of so many rows pad an operand at least, with dimension d in the tile. */
@@ -79,17 +61,12 @@ int tpu_dot_row(const HNode *x, const HConv *c, int like) {
   return best;
 }
 
-/* The dimension of n, which is made of the dot, that is dimension d of the dot's first operand. */
-static int row_of(const HNode *n, const HNode *dot, const int *from, int d, int otherwise) {
-  const HConv *c = dot->conv;
-  int row = 0, at = 0;
-  for (int i = 0; i < d; i++) row += c->lhs[i] == 'm';
-  for (int i = 0; i < dot->rank; i++) {
-    if (c->out[i] != 'm' || at++ != row) continue;
-    for (int q = 0; q < n->rank; q++)
-      if (from[q] == i) return q;
-  }
-  return otherwise;
+/* The dimension of n, which is made of the dot, that is dimension d of the dot's first operand; -1: none. */
+static int row_of(const HNode *n, const HNode *dot, const int *from, int d) {
+  int row = layout_row(dot, d);
+  for (int q = 0; q < n->rank; q++)
+    if (from[q] == row) return q;
+  return -1;
 }
 
 /* Is what is made of a product, element by element, summed up along that dimension, or its largest
@@ -121,15 +98,16 @@ static bool dot_order(const CostParams *params, const HNode *n, const HNode *dot
     if (out[i] == 'n') f = i;
   }
   const HNode *x = dot->in[0];
-  bool given = rows > 1 && c->batch == 1 && given_order(params, x, left, 0);
-  int q = 0;
-  while (given && q < x->rank && (c->lhs[left[q]] != 'm' || x->d[left[q]] <= 1)) q++;
-  if (given && q < x->rank) m = row_of(n, dot, from, left[q], m);
-  if (rows > 1 && !given) {
+  int row = -1;
+  if (rows > 1 && c->batch == 1 && given_order(params, x, left)) {
+    for (int q = x->rank - 1; q >= 0; q--)
+      if (c->lhs[left[q]] == 'm' && x->d[left[q]] > 1) row = left[q];
+  } else if (rows > 1) {
     int last = x->rank - 1;
-    while (last >= 0 && (c->lhs[last] != 'm' || row_of(n, dot, from, last, -1) != m)) last--;
-    m = row_of(n, dot, from, tpu_dot_row(x, c, last), m);
+    while (last >= 0 && (c->lhs[last] != 'm' || row_of(n, dot, from, last) != m)) last--;
+    row = tpu_dot_row(x, c, last);
   }
+  if (row >= 0 && row_of(n, dot, from, row) >= 0) m = row_of(n, dot, from, row);
   if (m < 0 || f < 0) return false;
   if (m > f) { /* of equals the later one lies in lanes, unless sums run over it */
     int t = m;
@@ -145,35 +123,24 @@ static bool dot_order(const CostParams *params, const HNode *n, const HNode *dot
   return true;
 }
 
-#define PATHS 1000 /* operations looked at, on ways that do not lead to the product, too */
-
-/* Which dimension of the product each of x's is, if x is made of it in that kernel, element by element. */
-static bool dims_of_product(const HNode *x, const HNode *product, int kernel, int *from,
-                            int *left) {
-  for (int i = 0; i < x->rank && x == product; i++) from[i] = i;
-  if (x == product) return true;
-  bool moves = x->kind == H_TRANSPOSE;
-  if (--*left < 0 || (x->kind != H_EWISE && !moves)) return false;
-  for (int k = 0; k < x->n_in; k++) {
-    const HNode *y = x->in[k];
-    int there[64];
-    if (y->rank != x->rank || hlo_count(y) != hlo_count(x) ||
-        (y != product && y->kernel != kernel && (y->val || y->kind == H_BCAST)) ||
-        !dims_of_product(y, product, kernel, there, left))
-      continue;
-    for (int i = 0; i < x->rank; i++) from[i] = there[moves ? x->dims[i] : i];
-    return true;
-  }
-  return false;
+static LayoutFound product(const LayoutWalk *w, const HNode *n, int *order) {
+  for (int i = 0; i < n->rank; i++) order[i] = i;
+  if (n == w->product) return LAYOUT_HERE;
+  return n->kernel != w->kernel && (n->val || n->kind == H_BCAST) ? LAYOUT_NONE : LAYOUT_BEFORE;
 }
 
 /* Which dimensions of the product that it is made of in that kernel, element by element, those of n are, and
  * their roles there. */
-static void made_roles(const HNode *n, const HNode *product, int kernel, int *from, char *roles) {
-  int left = PATHS;
-  if (!dims_of_product(n, product, kernel, from, &left))
-    for (int i = 0; i < n->rank; i++) from[i] = i;
-  for (int i = 0; i < n->rank; i++) roles[i] = product->conv->out[from[i]];
+static void made_roles(const HNode *n, const HNode *of, int kernel, int *from, char *roles) {
+  LayoutWalk w = {.source = product,
+                  .through = 1 << H_EWISE | 1 << H_TRANSPOSE,
+                  .product = of,
+                  .kernel = kernel,
+                  .left = PATHS};
+  int order[64];
+  bool made = layout_from(&w, n, order);
+  for (int i = 0; i < n->rank; i++) from[made ? order[i] : i] = i;
+  for (int i = 0; i < n->rank; i++) roles[i] = of->conv->out[from[i]];
 }
 
 /* The product that reads this node (through element-wise nodes of the same shape), and the roles of
@@ -323,15 +290,7 @@ static bool summed_order(Schedule *p, const Kernel *k, const HNode *n, int *orde
     main = r->val;
   }
   if (!main || main->bytes <= 0) return false;
-  int map[64], m = 0, w = 0;
-  for (int d = 0; d < x->rank; d++) {
-    bool red = false;
-    for (int q = 0; q < n->n_dims; q++) red |= n->dims[q] == d;
-    map[d] = red ? -1 : m++;
-  }
-  for (int d = 0; d < x->rank; d++)
-    if (map[main->order[d]] >= 0) order[w++] = map[main->order[d]];
-  return w == n->rank;
+  return layout_through(n, x, main->order, order);
 }
 
 /* The array of which a kernel reads nothing but slices of n's shape; or NULL. */
@@ -400,9 +359,7 @@ static bool repeated_order(Schedule *p, const HNode *n, int *order) {
   lay_out(p, x);
   if (!joined) memcpy(there, x->order, sizeof *there * (size_t)image->rank);
   else if (!tpu_joined_order(image, x->order, there)) return false;
-  for (int i = 0; i < 2; i++) order[i] = (int)n->dims[there[i]];
-  value_order_rest(order, 2, n->rank);
-  return true;
+  return layout_through(n, image, there, order);
 }
 
 /* The order that something asks for, or that follows from what v is made of; false: none, it may lie as
@@ -417,7 +374,7 @@ static bool asked_order(Schedule *p, const HValue *v, int *order) {
   int from[64];
   bool moved = n->kind == H_RESHAPE || n->kind == H_SLICE || n->kind == H_PAD ||
                n->kind == H_CONCAT || n->kind == H_RWIN || n->rows;
-  if (((n->part && moved) || n->rows) && tpu_part_order(params, n, order, 0)) return true;
+  if (((n->part && moved) || n->rows) && tpu_part_order(params, n, order)) return true;
   if (tpu_rows_order(n, order) || repeated_order(p, n, order)) return true;
   if (k && k->conv && hlo_count(k->conv) == hlo_count(n) && k->conv->rank == n->rank)
     conv = k->conv;

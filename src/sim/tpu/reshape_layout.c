@@ -4,7 +4,7 @@
  * least padded. Both are stored, and what it reads is copied where it lies otherwise. */
 #include "sim/hlo/query.h"
 #include "sim/schedule/schedule.h"
-#include "sim/tpu/regroup.h"
+#include "sim/tpu/layout_propagation.h"
 #include "sim/tpu/tpu.h"
 
 #define NEAR 6 /* operations to a product that has a say in how its operands lie */

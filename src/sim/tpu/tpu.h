@@ -56,8 +56,7 @@ bool tpu_slice_of_tiles(const Schedule *p, const Kernel *k);
 /* A concatenation of what is made of slices of one array of its size, whose pieces begin with tiles: one
  * loop writes each where it belongs. */
 bool tpu_written_in_place(const CostParams *params, const HNode *n);
-bool tpu_part_order(const CostParams *params, const HNode *n, int *order,
-                    int depth); /* false: any will do */
+bool tpu_part_order(const CostParams *params, const HNode *n, int *order);
 /* an exchange between devices becomes what the compiler makes of it; results of the program
  * that other devices write are copied. */
 void tpu_collective(HGraph *g, const CostParams *params, HComp *c, HNode *n);

@@ -387,6 +387,8 @@ def main():
         sys.exit(__doc__)
     build = pathlib.Path(args[0] if args else "build")
     weft = str((build / "weft").resolve())
+    if not os.path.exists(weft):
+        sys.exit(f"accuracy: there is no {weft}: `make` builds it; another folder is the first argument")
     folder = build / "accuracy"
     unpack(folder)
     if "--gate" in sys.argv:

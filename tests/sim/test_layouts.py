@@ -10,8 +10,9 @@ import tarfile
 
 import pytest
 
-ORACLE = pathlib.Path(__file__).resolve().parent / "oracle"
-WEFT = pathlib.Path(os.environ["WEFT_BUILD"]) / "weft"
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ORACLE = ROOT / "tests/sim/oracle"
+WEFT = pathlib.Path(os.environ.get("WEFT_BUILD", ROOT / "build")) / "weft"
 
 
 @pytest.fixture(scope="module")

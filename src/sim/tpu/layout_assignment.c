@@ -125,7 +125,7 @@ static bool dot_order(const CostParams *params, const HNode *n, const HNode *dot
 
 static LayoutFound product(const LayoutWalk *w, const HNode *n, int *order) {
   for (int i = 0; i < n->rank; i++) order[i] = i;
-  if (n == w->product) return LAYOUT_HERE;
+  if (n == w->of) return LAYOUT_HERE;
   return n->kernel != w->kernel && (n->val || n->kind == H_BCAST) ? LAYOUT_NONE : LAYOUT_BEFORE;
 }
 
@@ -134,7 +134,7 @@ static LayoutFound product(const LayoutWalk *w, const HNode *n, int *order) {
 static void made_roles(const HNode *n, const HNode *of, int kernel, int *from, char *roles) {
   LayoutWalk w = {.source = product,
                   .through = 1 << H_EWISE | 1 << H_TRANSPOSE,
-                  .product = of,
+                  .of = of,
                   .kernel = kernel,
                   .left = PATHS};
   int order[64];
@@ -227,16 +227,6 @@ static bool only_rounded(const HValue *v) {
          products_read(n, v->kernel, 0);
 }
 
-const HValue *tpu_sliced_of(const Kernel *k, const HNode *n) {
-  if (n->kind != H_SLICE && n->kind != H_DSLICE) return NULL;
-  const HValue *v = n->in[0]->val;
-  for (int i = 0; i < k->roots.n; i++) /* perhaps several, of a matrix */
-    if ((k->roots.n > 1 && (n->rank > 2 || n->comp->parent)) || k->roots.v[i]->kind != n->kind ||
-        k->roots.v[i]->in[0] != n->in[0])
-      return NULL;
-  return v && v->node->rank == n->rank && v->bytes > 0 ? v : NULL;
-}
-
 /* Is it a stack that a loop writes slice by slice, in the loop or after it? */
 static bool is_stack(const HNode *n) {
   const HNode *w = n->kind == H_GET ? n->in[0] : n->comp->owner;
@@ -267,186 +257,187 @@ bool tpu_slices_tiles(const Schedule *p, const HNode *n) {
   return order && n->d[order[1]] == 1 && n->in[0]->d[order[1]] > 1;
 }
 
-/* An argument is rounded as it lies, and turned after that. */
-static bool rounds_argument(const Kernel *k) {
-  return k && k->roots.n == 1 && k->inner.n == 1 && k->roots.v[0]->op == OP_CONVERT &&
-         k->roots.v[0]->in[0]->val && k->roots.v[0]->in[0]->val->is_param;
-}
-
 static void lay_out(Schedule *p, HValue *v);
 
-/* A sum lies as what it sums up, without the dimensions that are gone. */
-static bool summed_order(Schedule *p, const Kernel *k, const HNode *n, int *order) {
-  const HNode *x = n->in[0];
-  const HValue *main = NULL;
-  if (x->rank > 64) return false;
-  for (int q = 0; q < k->reads.n; q++)
-    if (hlo_same_shape(k->reads.v[q]->node, x->rank, x->d)) main = k->reads.v[q];
-  for (int q = 0; q < k->roots.n && k->conv && !main;
-       q++) { /* what the product's kernel writes beside it */
-    HNode *r = k->roots.v[q];
-    if (!hlo_same_shape(r, x->rank, x->d)) continue;
-    lay_out(p, r->val);
-    main = r->val;
+/* What is stored lies as it is stored, a product as it is written. */
+static LayoutFound stored(const LayoutWalk *w, const HNode *n, int *order) {
+  const HConv *c = n->conv;
+  int same[64];
+  if (n == w->of) return n->kind == H_TRANSPOSE ? LAYOUT_NONE : LAYOUT_BEFORE;
+  if (n->val) {
+    if (n->comp == w->schedule->comp) lay_out(w->schedule, n->val);
+    memcpy(order, n->val->order, sizeof *order * (size_t)n->rank);
+    return n->val->bytes > 0 ? LAYOUT_HERE : LAYOUT_NONE;
   }
-  if (!main || main->bytes <= 0) return false;
-  return layout_through(n, x, main->order, order);
+  if (n->kind != H_CONV || n->rank < 3) return LAYOUT_BEFORE;
+  for (int i = 0; i < n->rank; i++) same[i] = i;
+  if (c->is_conv) tpu_conv_order(w->params, n, c, c->out, order);
+  return c->is_conv || dot_order(w->params, n, n, c->out, same, order) ? LAYOUT_HERE : LAYOUT_NONE;
 }
 
-/* The array of which a kernel reads nothing but slices of n's shape; or NULL. */
-static const HValue *cut_alike(const Kernel *k, const HNode *n) {
-  for (int q = 0; q < k->reads.n && !k->conv; q++) {
-    const HValue *r = k->reads.v[q];
-    for (int i = 0; i < k->inner.n && r->bytes > 0 && r->node->rank == n->rank; i++) {
-      const HNode *x = k->inner.v[i];
-      if (x->kind == H_SLICE && x->in[0] == r->node && hlo_same_shape(x, n->rank, n->d)) return r;
-    }
-  }
-  return NULL;
+/* Element by element, cut, padded or summed up, and by `more` kinds of operations. *from: of what, or NULL. */
+static bool made_of(Schedule *p, const HNode *n, unsigned more, int *order, const HNode **from) {
+  LayoutWalk w = {.source = stored,
+                  .through = 1 << H_EWISE | 1 << H_SLICE | 1 << H_DSLICE | 1 << H_PAD |
+                             1 << H_REVERSE | 1 << H_REDUCE | 1 << H_TRANSPOSE | more,
+                  .left = PATHS,
+                  .params = p->params,
+                  .schedule = p,
+                  .of = n};
+  bool found = layout_from(&w, n, order);
+  if (from) *from = w.at;
+  return found;
 }
 
-/* What is made element by element lies as what it is made of, a slice as what it is cut from. */
-static bool read_order(const Kernel *k, const HNode *n, int *order) {
-  const HValue *as = NULL;
-  for (int q = 0; q < k->reads.n && !as && !k->conv; q++) {
-    const HValue *r = k->reads.v[q];
-    if (r->bytes > 0 && hlo_same_shape(r->node, n->rank, n->d)) as = r;
-  }
-  if (!as && n->kind == H_PAD && k->reads.n == 1 && n->in[0]->val == k->reads.v[0])
-    as = n->in[0]->val;
-  if (!as) as = tpu_sliced_of(k, n);
-  if (!as && n->kind == H_EWISE && hlo_sides(n) > 3) as = cut_alike(k, n);
-  if (as) memcpy(order, as->order, sizeof *order * (size_t)n->rank);
-  return as != NULL;
+/* The product in whose kernel v is made element by element; or NULL. */
+static const HNode *product_of(const Schedule *p, const HValue *v) {
+  const HNode *c = v->kernel >= 0 ? p->kernels.v[v->kernel]->conv : NULL;
+  return c && hlo_count(c) == hlo_count(v->node) && c->rank == v->node->rank ? c : NULL;
+}
+
+static bool as_stack(Schedule *p, const HValue *v, int *order) { /* slice after slice */
+  const HNode *n = v->node;
+  if (n->rank < 3 || n->rank > 64 || !is_stack(n)) return false;
+  HNode slice = {.dt = n->dt, .rank = n->rank - 1, .d = n->d + 1};
+  value_order_default(p->params, &slice, order);
+  for (int d = 0; d < slice.rank; d++) order[d]++;
+  order[slice.rank] = 0;
+  return true;
+}
+
+static bool as_given(Schedule *p, const HValue *v, int *order) {
+  const int *outside = order_outside(p, v);
+  if (!v->is_param && v->node->kind != H_CONST && v->node->rank > 1 && v->node->rank <= 64)
+    return false;
+  if (outside) memcpy(order, outside, sizeof *order * (size_t)v->node->rank);
+  else value_order_default(p->params, v->node, order);
+  return true;
+}
+
+static bool as_rewritten(Schedule *p, const HValue *v, int *order) {
+  (void)p;
+  if (v->node->lies) memcpy(order, v->node->lies, sizeof *order * (size_t)v->node->rank);
+  return v->node->lies != NULL;
+}
+
+/* With more or less dimensions of one, or a piece of something. */
+static bool as_same_memory(Schedule *p, const HValue *v, int *order) {
+  const HNode *n = v->node;
+  bool stack = hlo_stacked(n) && n->in[0]->kind == H_RESHAPE;
+  bool piece =
+      n->kind == H_RESHAPE && n->n_users == 1 && hlo_stacked(n->users[0]) && hlo_same_dimensions(n);
+  bool view = v->alias && n->kind == H_SLICE;
+  if ((stack || piece || view || tpu_upsampled(n)) &&
+      made_of(p, n, 1 << H_RESHAPE | (stack ? 1 << H_CONCAT : 1 << H_BCAST), order, NULL))
+    return true;
+  if (v->alias) value_order_default(p->params, n, order);
+  return v->alias != NULL;
+}
+
+static bool as_image(Schedule *p, const HValue *v, int *order) {
+  const HNode *n = v->node;
+  bool moved = n->kind == H_RESHAPE || n->kind == H_SLICE || n->kind == H_PAD ||
+               n->kind == H_CONCAT || n->kind == H_RWIN;
+  return ((n->part && moved) || n->rows) && tpu_part_order(p->params, n, order);
+}
+
+static bool as_gathered(Schedule *p, const HValue *v, int *order) {
+  (void)p;
+  return tpu_rows_order(v->node, order);
+}
+
+static bool as_product(Schedule *p, const HValue *v, int *order) {
+  const HNode *c = product_of(p, v);
+  char roles[64];
+  int from[64];
+  if (!c) return false;
+  made_roles(v->node, c, v->kernel, from, roles);
+  if (c->conv->is_conv) tpu_conv_order(p->params, v->node, c->conv, roles, order);
+  return c->conv->is_conv ||
+         (v->node->rank > 2 && dot_order(p->params, v->node, c, roles, from, order));
 }
 
 #define HALF 2 /* times as large as it needs to be: lanes that are half full */
 
-/* A product's result whose dimensions are joined or split lies as the product writes it where that is the same
- * memory: pixels split for a sum; heads joined, with rows in lanes where one head's columns do not fill them and
- * the rows fill half of them. */
-static bool reshaped_order(const CostParams *params, const HNode *n, const HNode *product,
-                           int *order) {
-  const HNode *x = n->kind == H_RESHAPE ? n->in[0] : NULL;
-  const HConv *c = product->conv;
-  char made[64];
-  int from[64], own[64], same[64], there[64], plain[64];
+static bool pads_little(const CostParams *params, const HNode *n, const int *order) {
+  int least[64];
   double tiles;
-  if (!x || (!c->is_conv && c->batch <= 1) || product->rank < 3 || x->rank != product->rank ||
-      hlo_count(x) != hlo_count(product))
-    return false;
-  for (int i = 0; i < product->rank; i++) same[i] = i;
-  made_roles(x, product, n->kernel, from, made);
-  if (c->is_conv) tpu_conv_order(params, product, c, c->out, own);
-  else if (!dot_order(params, product, product, c->out, same, own)) return false;
-  for (int i = 0; i < x->rank; i++)
-    for (int q = 0; q < x->rank; q++)
-      if (from[q] == own[i]) there[i] = q;
-  if (!tpu_joined_order(n, there, order)) return false;
-  value_order_default(params, n, plain);
-  return value_padded(params, n, order, &tiles) <= HALF * value_padded(params, n, plain, &tiles);
+  value_order_default(params, n, least);
+  return value_padded(params, n, order, &tiles) <= HALF * value_padded(params, n, least, &tiles);
 }
 
-/* Repeated pixels have in their tiles what the image has, one that was repeated along another side before, too;
- * false: they are made of something else. */
-static bool repeated_order(Schedule *p, const HNode *n, int *order) {
-  if (!tpu_upsampled(n)) return false;
-  const HNode *image = n->in[0];
-  bool joined = !image->val && image->kind == H_RESHAPE;
-  HValue *x = joined ? image->in[0]->val : image->val;
-  int there[64];
-  if (!x || x->node->comp != p->comp || image->rank < 2 || image->rank > 64) return false;
-  lay_out(p, x);
-  if (!joined) memcpy(there, x->order, sizeof *there * (size_t)image->rank);
-  else if (!tpu_joined_order(image, x->order, there)) return false;
-  return layout_through(n, image, there, order);
+/* Pixels split for a sum, or heads joined, with rows in lanes where one head's columns do not fill them and the rows
+ * fill half of them, are the memory that the product writes. */
+static bool as_product_reshaped(Schedule *p, const HValue *v, int *order) {
+  const HNode *n = v->node, *c = v->kernel >= 0 ? p->kernels.v[v->kernel]->conv : NULL;
+  return c && n->kind == H_RESHAPE && !product_of(p, v) &&
+         (c->conv->is_conv || c->conv->batch > 1) && made_of(p, n, 1 << H_RESHAPE, order, NULL) &&
+         pads_little(p->params, n, order);
 }
 
-/* The order that something asks for, or that follows from what v is made of; false: none, it may lie as
- * it pads least. */
-static bool asked_order(Schedule *p, const HValue *v, int *order) {
-  const CostParams *params = p->params;
-  HNode *n = v->node;
-  const Kernel *k = v->kernel >= 0 ? p->kernels.v[v->kernel] : NULL;
-  HNode *conv = NULL;
+/* An argument is rounded as it lies, and turned after that. */
+static bool rounds_argument(const Kernel *k) {
+  return k->roots.n == 1 && k->inner.n == 1 && k->roots.v[0]->op == OP_CONVERT &&
+         k->roots.v[0]->in[0]->val && k->roots.v[0]->in[0]->val->is_param;
+}
+
+static bool as_convolution_reads(Schedule *p, const HValue *v, int *order) {
   const HConv *reader;
-  char made[64];
-  int from[64];
-  bool moved = n->kind == H_RESHAPE || n->kind == H_SLICE || n->kind == H_PAD ||
-               n->kind == H_CONCAT || n->kind == H_RWIN || n->rows;
-  if (((n->part && moved) || n->rows) && tpu_part_order(params, n, order)) return true;
-  if (tpu_rows_order(n, order) || repeated_order(p, n, order)) return true;
-  if (k && k->conv && hlo_count(k->conv) == hlo_count(n) && k->conv->rank == n->rank)
-    conv = k->conv;
-  if (conv) {
-    made_roles(n, conv, v->kernel, from, made);
-    if (conv->conv->is_conv) tpu_conv_order(params, n, conv->conv, made, order);
-    if (conv->conv->is_conv || (n->rank > 2 && dot_order(params, n, conv, made, from, order)))
-      return true;
-  } else if (k && k->conv && reshaped_order(params, n, k->conv, order)) {
-    return true;
-  } else if (n->kind != H_REDUCE && !rounds_argument(k)) {
-    const char *roles = reader_roles(n, &reader, 0);
-    if (roles && reader->is_conv) {
-      tpu_conv_order(params, n, reader, roles, order);
-      return true;
-    }
-  }
-  if (!k) return false;
-  if (n->kind == H_REDUCE && summed_order(p, k, n, order)) return true;
-  for (int q = 0; q < k->reads.n && !k->conv; q++) { /* what it is made of first */
-    HValue *r = k->reads.v[q];
-    if (r->node->comp == p->comp && r->node->rank == n->rank) lay_out(p, r);
-  }
-  return read_order(k, n, order);
+  if (product_of(p, v) || v->node->kind == H_REDUCE ||
+      (v->kernel >= 0 && rounds_argument(p->kernels.v[v->kernel])))
+    return false;
+  const char *roles = reader_roles(v->node, &reader, 0);
+  if (!roles || !reader->is_conv) return false;
+  tpu_conv_order(p->params, v->node, reader, roles, order);
+  return true;
 }
 
-/* What lies as something else does with more or less dimensions of one, or is a piece of it; false:
- * neither. */
-static bool alike_order(Schedule *p, const HNode *n, int *order) {
-  bool piece = n->kind == H_RESHAPE && n->n_users == 1 && hlo_stacked(n->users[0]);
-  HValue *x = NULL;
-  if (hlo_stacked(n) && n->in[0]->kind == H_RESHAPE) x = n->in[0]->val;
-  if (n->val->alias && n->kind == H_SLICE) x = n->val->alias;
-  if (x) {
-    lay_out(p, x);
-    memcpy(order, x->order, sizeof *order * (size_t)n->rank);
-    return true;
-  }
-  if (!piece || !hlo_same_dimensions(n)) return false;
-  const HNode *from = n->in[0];
-  x = from->val;
-  for (int q = 0; !x && n->kernel >= 0 && q < p->kernels.v[n->kernel]->reads.n; q++) {
-    HValue *r = p->kernels.v[n->kernel]->reads.v[q];
-    if (hlo_same_shape(r->node, from->rank, from->d)) x = r;
-  }
-  if (!x) return false;
-  lay_out(p, x);
-  Regroup sides;
-  regroup(from, n, &sides);
-  return regroup_order(&sides, true, x->order, order);
+/* A piece keeps the order of what it is cut from, but not several of an image; so does what is computed of one, if that does
+ * not pad much. What is turned round, and sums of gathered rows, lie as they pad least. */
+static bool as_made(Schedule *p, const HValue *v, int *order) {
+  const HNode *n = v->node, *from;
+  const Kernel *k = v->kernel >= 0 ? p->kernels.v[v->kernel] : NULL;
+  bool sum = n->kind == H_REDUCE, slice = n->kind == H_SLICE || n->kind == H_DSLICE;
+  if (!k || (!sum && k->conv) || !made_of(p, n, 0, order, &from)) return false;
+  if (sum) return from->kind != H_GATHER;
+  if (slice) return k->roots.n == 1 || n->rank < 3;
+  return hlo_count(from) <= hlo_count(n) ||
+         (n->kind == H_EWISE && pads_little(p->params, n, order));
 }
+
+static bool as_pads_least(Schedule *p, const HValue *v, int *order) {
+  value_order_default(p->params, v->node, order);
+  return true;
+}
+
+/* What decides how a value lies: the first that says something. */
+static const struct Rule {
+  const char *name;
+  bool (*order)(Schedule *p, const HValue *v, int *order);
+} rules[] = {
+    {"a loop's stack", as_stack},
+    {"argument", as_given},
+    {"rewritten", as_rewritten},
+    {"same memory", as_same_memory},
+    {"image in parts", as_image},
+    {"gathered rows", as_gathered},
+    {"a product's result", as_product},
+    {"a product's result, reshaped", as_product_reshaped},
+    {"a convolution's operand", as_convolution_reads},
+    {"what it is made of", as_made},
+    {"least padding", as_pads_least},
+};
 
 static void lay_out(Schedule *p, HValue *v) {
-  const CostParams *params = p->params;
-  const HNode *n = v->node;
-  bool fixed = v->is_param || n->kind == H_CONST;
-  int order[64];
+  int order[64], rule = 0;
   if (v->laid) return;
   v->laid = true;
-  if (fixed || n->rank < 2 || n->rank > 64) value_layout(params, v, order_outside(p, v));
-  else if (n->lies) value_layout(params, v, n->lies);
-  else if (alike_order(p, n, order)) value_layout(params, v, order);
-  else value_layout(params, v, asked_order(p, v, order) && !v->alias ? order : NULL);
-  if (n->rank > 2 && n->rank <= 64 && is_stack(n)) { /* slice after slice */
-    HNode slice = {.dt = n->dt, .rank = n->rank - 1, .d = n->d + 1};
-    value_order_default(params, &slice, order);
-    for (int d = 0; d < slice.rank; d++) order[d]++;
-    order[slice.rank] = 0;
-    value_layout(params, v, order);
-  }
-  if (v->alias && n->lies) lay_out(p, v->alias);
-  if (v->alias) v->bytes = v->alias->bytes, v->tiles = v->alias->tiles;
+  while (!rules[rule].order(p, v, order)) rule++;
+  value_layout(p->params, v, order);
+  sched_why(v->node, "laid out", rules[rule].name);
+  if (!v->alias) return;
+  lay_out(p, v->alias);
+  v->bytes = v->alias->bytes, v->tiles = v->alias->tiles;
 }
 
 void tpu_layouts(Schedule *p) {

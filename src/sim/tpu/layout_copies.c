@@ -112,12 +112,6 @@ static bool becomes(const HNode *n, const HNode *x) {
   return false;
 }
 
-static bool same_shape(const HNode *a, const HNode *b) {
-  bool same = a->rank == b->rank;
-  for (int d = 0; same && d < a->rank; d++) same = a->d[d] == b->d[d];
-  return same;
-}
-
 /* An operand of a product that lies in an order which does not serve. */
 static void turn_operands(Schedule *p) {
   int nk = p->kernels.n;
@@ -133,7 +127,9 @@ static void turn_operands(Schedule *p) {
         HNode *n = v->node;
         int order[64];
         if (n->rank < 2 || n->rank > 64 || v->bytes < TURN_MIN) continue;
-        if (!same_shape(n, x) || tpu_order_serves(v, c, roles, false) || !becomes(n, x)) continue;
+        if (!hlo_same_shape(n, x->rank, x->d) || tpu_order_serves(v, c, roles, false) ||
+            !becomes(n, x))
+          continue;
         tpu_conv_order(p->params, n, c, roles, order);
         bool rounds = v->is_param && n->dt == DT_F32 && (x->dt == DT_BF16 || c->passes == 1);
         tpu_reread_by(p, i, q, order, rounds, __func__);
@@ -154,7 +150,7 @@ static void turn_updated(Schedule *p) {
     for (int q = 0; q < k->reads.n && n->rank > 1 && n->rank <= 64; q++) {
       HValue *v = k->reads.v[q];
       const int *order = n->val->order;
-      if (!v->is_param || v->bytes < TURN_MIN || !same_shape(v->node, n) ||
+      if (!v->is_param || v->bytes < TURN_MIN || !hlo_same_shape(v->node, n->rank, n->d) ||
           v->order[0] == order[0] || becomes(v->node, k->conv->in[0]) ||
           becomes(v->node, k->conv->in[1]))
         continue;
@@ -183,7 +179,8 @@ static void turn_heads(Schedule *p) {
   }
 }
 
-/* Padding and concatenation work in the order of their result, an update in that of what it goes into. */
+/* Padding and concatenation work in the order of their result, an update in that of what it goes into; parts of an image are
+ * taken as they lie. */
 static void turn_pieces(Schedule *p) {
   int nk = p->kernels.n;
   for (int i = 0; i < nk; i++) {
@@ -202,7 +199,7 @@ static void turn_pieces(Schedule *p) {
       HValue *v = k->reads.v[q];
       bool operand = false;
       for (int z = update; z < n->n_in; z++) operand |= n->in[z] == v->node;
-      if (!operand || v->node->rank != n->rank) continue;
+      if (!operand || v->node->rank != n->rank || (v->alias && v->node->part)) continue;
       if (update ? !v->is_param : v->bytes < TURN_MIN) continue; /* made in that order; or small */
       if (v->order[0] == want[0] &&
           (v->order[1] == want[1] || (n->kind == H_CONCAT && v->node->d[v->order[1]] == 1)))
@@ -261,9 +258,9 @@ static bool updates_weights(const Kernel *k, const HNode *like) {
   if (k->dead || !k->conv || k->conv->conv->is_conv || !k->roots.n) return false;
   bool reads = false, writes = false;
   for (int q = 0; q < k->reads.n; q++)
-    reads |= k->reads.v[q]->is_param && same_shape(k->reads.v[q]->node, like);
+    reads |= k->reads.v[q]->is_param && hlo_same_shape(k->reads.v[q]->node, like->rank, like->d);
   for (int q = 0; q < k->roots.n; q++)
-    writes |= k->roots.v[q]->is_output && same_shape(k->roots.v[q], like);
+    writes |= k->roots.v[q]->is_output && hlo_same_shape(k->roots.v[q], like->rank, like->d);
   return reads && writes;
 }
 
@@ -292,12 +289,14 @@ static void turn_weights(Schedule *p) {
       if (!updates_weights(u, t)) continue;
       for (int q = 0; q < u->reads.n; q++) {
         HValue *v = u->reads.v[q];
-        if (!v->is_param || !same_shape(v->node, t) || argument(u->conv->in[1]) == v->node)
+        if (!v->is_param || !hlo_same_shape(v->node, t->rank, t->d) ||
+            argument(u->conv->in[1]) == v->node)
           continue;
         tpu_reread(p, j, q, other);
       }
       for (int q = 0; q < u->roots.n; q++)
-        if (same_shape(u->roots.v[q], t)) value_layout(p->params, u->roots.v[q]->val, other);
+        if (hlo_same_shape(u->roots.v[q], t->rank, t->d))
+          value_layout(p->params, u->roots.v[q]->val, other);
     }
   }
 }

@@ -53,6 +53,14 @@ bool regroup_order(const Regroup *r, bool forward, const int *from, int *to) {
   return exact;
 }
 
+static bool fills(int64_t rows) { return rows % 8 == 0 || rows == 4 || rows <= 2; }
+
+bool regroup_is_view(const Regroup *s, const int *ox, const int *on) {
+  if (s->gx[ox[0]] < 0 || !s->same[s->gx[ox[0]]]) return false;
+  int64_t lanes = s->x->d[ox[0]], a = s->x->d[ox[1]], b = s->n->d[on[1]];
+  return a == b || (a % 8 == 0 && b % 8 == 0) || (lanes <= 128 && fills(a) && fills(b));
+}
+
 static bool through_transpose(const HNode *n, const int *from, int *to) {
   for (int i = 0; i < n->rank; i++)
     for (int d = 0; d < n->rank; d++)
@@ -98,7 +106,10 @@ bool layout_through(const HNode *n, const HNode *x, const int *from, int *to) {
   case H_TRANSPOSE: return through_transpose(n, from, to);
   case H_REDUCE: return through_reduce(n, x, from, to);
   case H_CONV: return through_dot(n, from, to);
-  case H_RESHAPE: regroup(x, n, &r); return regroup_order(&r, true, from, to);
+  case H_RESHAPE:
+    regroup(x, n, &r);
+    return regroup_order(&r, true, from, to) && x->rank > 1 && n->rank > 1 &&
+           regroup_is_view(&r, from, to);
   case H_BCAST:
     for (int i = 0; i < MIN(x->rank, 2); i++) to[i] = (int)n->dims[from[i]];
     value_order_rest(to, MIN(x->rank, 2), n->rank); /* repeated dimensions stay out of the tiles */
@@ -133,6 +144,7 @@ bool layout_from(LayoutWalk *w, const HNode *n, int *order) {
   int from[64];
   if (n->rank > 64 || --w->left < 0) return false;
   LayoutFound found = w->source(w, n, order);
+  if (found == LAYOUT_HERE) w->at = n;
   if (found != LAYOUT_BEFORE || !(w->through >> n->kind & 1)) return found == LAYOUT_HERE;
   bool several = n->kind == H_EWISE || n->kind == H_CONCAT;
   for (int i = 0; i < (several ? n->n_in : 1); i++) {

@@ -19,6 +19,10 @@ int regroup_count(const Regroup *r, bool after, int group, int *last);
  * elements move; *to then has groups as they come first. */
 bool regroup_order(const Regroup *r, bool forward, const int *from, int *to);
 
+/* In these orders, is the one the memory of the other? Rows that are split or joined fill their tiles, all of one height where
+ * there are several side by side. */
+bool regroup_is_view(const Regroup *r, const int *ox, const int *on);
+
 /* The order of n that follows from its operand x's. False: something moves (a reshape), or nothing follows. */
 bool layout_through(const HNode *n, const HNode *x, const int *from, int *to);
 
@@ -34,10 +38,13 @@ typedef struct LayoutWalk {
   unsigned through; /* kinds of operations that it goes through, 1 << kind */
   bool first;       /* of several operands only the first of the result's shape has a say */
   bool loose;       /* also through reshapes that move elements */
+  int left;         /* operations that it still looks at, on ways that lead nowhere, too */
+  /* for sources */
   const CostParams *params;
-  const HNode *product; /* for sources: the one that is looked for, */
-  int kernel;           /* and its kernel */
-  int left;             /* operations that it still looks at, on ways that lead nowhere, too */
+  Schedule *schedule;
+  const HNode *of; /* what is looked for, or from */
+  int kernel;
+  const HNode *at; /* out: where the order came from */
 } LayoutWalk;
 
 bool layout_from(LayoutWalk *w, const HNode *n, int *order);

@@ -10,23 +10,6 @@
 #define NEAR 6 /* operations to a product that has a say in how its operands lie */
 #define MOST 16
 
-static bool fills(int64_t rows) { return rows % 8 == 0 || rows == 4 || rows <= 2; }
-
-/* In these orders, is the one the memory of the other? Rows that are split or joined fill their tiles, all
- * of one height where there are several side by side. */
-static bool is_view(const Regroup *s, const int *ox, const int *on) {
-  if (s->gx[ox[0]] < 0 || !s->same[s->gx[ox[0]]]) return false;
-  int64_t lanes = s->x->d[ox[0]], a = s->x->d[ox[1]], b = s->n->d[on[1]];
-  return a == b || (a % 8 == 0 && b % 8 == 0) || (lanes <= 128 && fills(a) && fills(b));
-}
-
-bool tpu_joined_order(const HNode *n, const int *from, int *order) {
-  Regroup s;
-  if (n->rank > MOST || n->in[0]->rank > MOST) return false;
-  regroup(n->in[0], n, &s);
-  return regroup_order(&s, true, from, order) && is_view(&s, from, order);
-}
-
 static bool has_product(const HNode *n, bool before, int depth) {
   if (n->kind == H_CONV || n->kind == H_GATHER || n->kind == H_SCATTER || n->kind == H_WHILE)
     return true;
@@ -58,7 +41,7 @@ static bool choose(const CostParams *params, const Regroup *s, const int *own, c
   to = value_padded(params, s->n, c->n, &tiles);
   c->moved = false;
   for (int i = 0; i < s->x->rank; i++) c->moved |= order[i] != own[i];
-  c->view = is_view(s, c->x, c->n);
+  c->view = regroup_is_view(s, c->x, c->n);
   c->cost = (c->moved || is_free(s->x) ? from : 0) + (c->view ? 0 : to);
   c->widest = MAX(from, to) / plain;
   return true;

@@ -21,14 +21,8 @@ typedef struct Group {
   bool asks;   /* makes predicates: these stay in the order they come in */
 } Group;
 
-static bool same_dims(const HNode *a, const HNode *b) {
-  bool same = a->rank == b->rank;
-  for (int d = 0; same && d < a->rank; d++) same = a->d[d] == b->d[d];
-  return same;
-}
-
 static void reach(Group *g, HNode *n, char *seen) {
-  if (n->dead || !same_dims(n, g->first)) return;
+  if (n->dead || !hlo_same_shape(n, g->first->rank, g->first->d)) return;
   if (n->kind == H_PARAM && !n->comp->parent) {
     g->params++;
     return;
@@ -79,7 +73,8 @@ bool tpu_update_rows(Schedule *p, int i) {
   for (int q = 0; q < k->reads.n; q++) {
     HValue *v = k->reads.v[q];
     if (v->node->comp != p->comp || v->node->rank < 2 || v->node->rank > 64 ||
-        !same_dims(v->node, k->roots.v[0]) || v->bytes < TURN_MIN || v->rounded)
+        !hlo_same_shape(v->node, k->roots.v[0]->rank, k->roots.v[0]->d) || v->bytes < TURN_MIN ||
+        v->rounded)
       continue;
     if (v->node->kind == H_SCATTER) sums = v;
     else if (v->is_param) table = v;
@@ -89,7 +84,9 @@ bool tpu_update_rows(Schedule *p, int i) {
   for (int q = 0; q < k->reads.n; q++) {
     HValue *v = k->reads.v[q], *like = turn_sums ? table : sums;
     bool turn = turn_sums ? v->node->kind == H_SCATTER : v->is_param;
-    if (!turn || !same_dims(v->node, k->roots.v[0]) || tpu_same_order(v, like)) continue;
+    if (!turn || !hlo_same_shape(v->node, k->roots.v[0]->rank, k->roots.v[0]->d) ||
+        tpu_same_order(v, like))
+      continue;
     tpu_reread(p, i, q, like->order);
   }
   for (int q = 0; q < k->roots.n && !turn_sums; q++)

@@ -39,13 +39,9 @@ int tpu_dot_row(const HNode *x, const HConv *c, int like);
 bool tpu_turned_inside(const HValue *v, const HConv *c, const char *roles);
 /* Does the order that v has do for it? */
 bool tpu_order_serves(const HValue *v, const HConv *c, const char *roles, bool result);
-/* The stored array that a kernel does nothing to but take a slice of; the slice keeps its order. */
-const HValue *tpu_sliced_of(const Kernel *k, const HNode *n);
 /* reshapes that move elements between tiles, of arrays that lie as an image in parts does */
 void tpu_split_tiles(HComp *c);
 /* how the two sides of a reshape lie that no product is near to */
-/* The order of a reshape's result that is the memory of its argument in that order; false: none is. */
-bool tpu_joined_order(const HNode *n, const int *from, int *order);
 void tpu_lie(HGraph *g, HNode *n, const int *order); /* it is stored in that order */
 void tpu_lay_reshape(HGraph *g, const CostParams *params, HComp *c, HNode *n);
 /* Is it a slice of an argument, from its first elements on, that takes the same tiles? */

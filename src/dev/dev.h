@@ -26,10 +26,12 @@ typedef struct DeviceOps DeviceOps;
 
 /* ---- what a backend provides ----------------------------------------------------------------- */
 
-typedef struct DevInfo { /* one device; strings live as long as the Dev */
-  const char *kind;      /* "cpu", "TPU v3", "NVIDIA A100-SXM4-80GB" */
-  int64_t memory_bytes;  /* 0: not limited */
-  int coords[3], core;   /* TPUs: position in the torus and core on chip; else 0 */
+typedef struct DevInfo {           /* one device; strings live as long as the Dev */
+  const char *kind;                /* "cpu", "TPU v3", "NVIDIA A100-SXM4-80GB" */
+  int64_t memory_bytes;            /* 0: not limited */
+  int coords[3], core;             /* TPUs: position in the torus and core on chip; else 0 */
+  const char *vendor, *capability; /* GPUs: "NVIDIA", "8.0"; else NULL */
+  int units;                       /* GPUs: streaming multiprocessors or compute units; else 0 */
   int process;
 } DevInfo;
 

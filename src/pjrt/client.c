@@ -35,6 +35,11 @@ void named_ints(PJRT_NamedValue *v, const char *name, const int64_t *x, size_t n
   v->int64_array_value = x;
 }
 
+static void named_text(PJRT_NamedValue *v, const char *name, const char *text) {
+  named(v, name, PJRT_NamedValue_STRING, strlen(text));
+  v->string_value = text;
+}
+
 void named_float(PJRT_NamedValue *v, const char *name, double x) {
   named(v, name, PJRT_NamedValue_FLOAT, 1);
   v->float_value = (float)x;
@@ -83,6 +88,11 @@ void describe_device(const Dev *d, int i, PJRT_DeviceDescription *out) {
   if (torus) named_ints(&out->attrs[out->n_attrs++], "coords", out->coords, 3);
   if (torus) named_int(&out->attrs[out->n_attrs++], "core_on_chip", info.core);
   if (info.memory_bytes) named_int(&out->attrs[out->n_attrs++], "memory_bytes", info.memory_bytes);
+  /* XLA's client of GPUs has these three */
+  if (info.vendor) named_text(&out->attrs[out->n_attrs++], "device_vendor", info.vendor);
+  if (info.capability)
+    named_text(&out->attrs[out->n_attrs++], "compute_capability", info.capability);
+  if (info.units) named_int(&out->attrs[out->n_attrs++], "core_count", info.units);
 }
 
 void description_clear(PJRT_DeviceDescription *d) {

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import inspect
 import logging
+import re
 import traceback
 
 import numpy as np
@@ -175,7 +176,7 @@ def _exported():
 
     def lower(ctx, *values, exported):
         kind = xla_bridge.get_backend("weft").devices()[0].device_kind.lower()
-        own = (*NAMES, "cpu", "tpu" if "tpu" in kind else "rocm" if kind.startswith("mi") else "cuda")
+        own = (*NAMES, "cpu", "tpu" if "tpu" in kind else "rocm" if re.search(r"\bmi\d", kind) else "cuda")
         if "cpu" in kind:
             own = (*NAMES, "cpu")
         taken = next((p for p in own if p in exported.platforms), None)

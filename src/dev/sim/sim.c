@@ -89,12 +89,19 @@ static void place_in_torus(const Virtual *v, int i, DevInfo *out) {
   out->core = i % each;
 }
 
+static void gpu_info(const Chip *chip, DevInfo *out) {
+  out->vendor = chip->vendor;
+  out->capability = chip_text(chip, "compute_capability");
+  out->units = (int)chip_num(chip, "sms", 0);
+}
+
 static void sim_info(const Dev *dev, int i, DevInfo *out) {
   const Virtual *v = dev->impl;
   const char *kind = chip_text(v->chip, "device_kind");
   out->kind = kind ? kind : v->chip->title;
   out->memory_bytes = (int64_t)v->chip->hbm_usable;
   if (v->chip->kind == CHIP_TPU) place_in_torus(v, i, out);
+  else gpu_info(v->chip, out);
 }
 
 static int64_t sim_footprint(const Dev *dev, const Tensor *t) {

@@ -1,5 +1,6 @@
 #include "dev/far.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 
 #define LEAST_PARTED 65536 /* bytes of all operands: below, one exchange is sooner done than two */
@@ -20,8 +21,16 @@ static uint64_t key_of(const ExchangeCall *c) {
                     hash_bytes(&c->channel, sizeof c->channel, 0));
 }
 
+/* Of a program's name without the number by which PyTorch/XLA counts them, each process in a way of its own:
+ * "SyncTensorsGraph.33". */
+static size_t stem(const char *name) {
+  size_t n = strlen(name), k = n;
+  while (k && isdigit((unsigned char)name[k - 1])) k--;
+  return k && name[k - 1] == '.' ? k - 1 : n;
+}
+
 static uint64_t kind_of(const FarMeeting *m, const ExchangeCall *c) {
-  return hash_bytes(m->program, strlen(m->program), c->kind);
+  return hash_bytes(m->program, stem(m->program), c->kind);
 }
 
 static int owner_of(const Swap *s, int place) { return s->m->owner[s->c->members[place]]; }

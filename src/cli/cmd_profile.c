@@ -224,6 +224,14 @@ static Err *fill(Dev *dev, const DevProgram *p, DevBuffer **args) {
   return NULL;
 }
 
+/* The result that an argument makes room for, where the next step can take it for the argument; else -1. A
+ * caller that says no more than "donated" may get one of another shape. */
+static int next_value(const DevProgram *q, int i) {
+  int k = q->aliases[i];
+  const Type *f = q->main->type;
+  return k >= 0 && f->elems[i] == f->results[k] ? k : -1;
+}
+
 /* One step after the other; what is donated is replaced by the result that took its place. */
 static Err *run_real(Dev *dev, DevProgram *q, int steps, Prof *p) {
   if (q->opts.replicas * q->opts.partitions > 1)
@@ -234,7 +242,7 @@ static Err *run_real(Dev *dev, DevProgram *q, int steps, Prof *p) {
   DevBuffer **args = xcalloc((size_t)q->n_args + 1, sizeof *args);
   DevBuffer **outs = xcalloc((size_t)q->n_results + 1, sizeof *outs);
   bool *donated = xcalloc((size_t)q->n_args + 1, sizeof *donated);
-  for (int i = 0; i < q->n_args; i++) donated[i] = q->aliases[i] >= 0;
+  for (int i = 0; i < q->n_args; i++) donated[i] = next_value(q, i) >= 0;
   Err *e = fill(dev, q, args);
   double begin = time_now_s();
   for (int s = 0; s < steps && !e; s++) {
@@ -250,7 +258,7 @@ static Err *run_real(Dev *dev, DevProgram *q, int steps, Prof *p) {
     for (int i = 0; i < q->n_args; i++)
       if (donated[i]) {
         dev_buffer_release(args[i]);
-        args[i] = dev_buffer_retain(outs[q->aliases[i]]);
+        args[i] = dev_buffer_retain(outs[next_value(q, i)]);
       }
     for (int j = 0; j < q->n_results; j++) dev_buffer_release(outs[j]);
   }

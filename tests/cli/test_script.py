@@ -52,3 +52,15 @@ def test_no_script_no_python(tmp_path):
     _, script = stand_in(tmp_path, "")
     r = weft("estimate", script, "--chip", "A100-80GB", env={"WEFT_PYTHON": str(tmp_path / "nowhere")})
     assert r.returncode == 1 and "WEFT_PYTHON" in r.stderr
+
+
+def test_donated_without_a_successor(tmp_path):
+    """An argument that is only said to be donated, as PyTorch/XLA's are, may make room for a result of another shape."""
+    program = tmp_path / "step.mlir"
+    program.write_text("""module @step { func.func @main(%w: tensor<4096xf32> {jax.buffer_donor = true}) -> tensor<1x4096xf32> {
+  %0 = stablehlo.add %w, %w : tensor<4096xf32>
+  %1 = stablehlo.reshape %0 : (tensor<4096xf32>) -> tensor<1x4096xf32>
+  return %1 : tensor<1x4096xf32> } }
+""")
+    r = weft("profile", program, "--device", "cpu")
+    assert r.returncode == 0, r.stderr

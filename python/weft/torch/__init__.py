@@ -8,7 +8,7 @@ PyTorch/XLA programs run unchanged; PyTorch/XLA finds this package by itself:
 WEFT_DEVICE chooses what PyTorch/XLA takes the device for: "TPU" for a TPU, "CUDA" for a GPU, else "WEFT". Without it
 nothing changes, but for PJRT_DEVICE=WEFT, which is this CPU.
 
-Tried with torch_xla 2.9. What this package needs of its private parts is named in plugin.py, replicas.py and amp.py.
+Tried with torch_xla 2.9. What this package needs of its private parts is named in the modules that use them.
 """
 import os
 import re

@@ -1,7 +1,7 @@
 """The device of PyTorch/XLA: loaded through the entry point group `torch_xla.plugins` by `import torch_xla`.
 
 Private parts of torch_xla that are used: `_internal.tpu.TpuPlugin`, whose own entry point would win where PJRT_DEVICE is TPU,
-`_internal.tpu.num_available_devices` and `num_available_chips`, which look for TPUs on the PCI bus, and those that replicas.py,
+`_internal.tpu.num_available_devices` and `num_available_chips`, which look for TPUs on the PCI bus, and those that replicas.py, groups.py,
 amp.py and checkpoint.py name. A version that lacks them gets a sentence.
 """
 import os
@@ -28,14 +28,22 @@ class Plugin(plugins.DevicePlugin):
         pass
 
     def configure_multiprocess(self, local_rank, local_world_size):
-        if local_world_size > 1:
-            raise RuntimeError(
-                f"weft computes in one process, this job has {local_world_size} on this host (torchrun): start one process and let "
-                f"torch_xla.launch run a thread for each device of WEFT_DEVICE={device() or 'cpu:N'}")
+        pass
+
+    def requires_xla_coordinator(self):
+        return _processes() > 1
 
     def client_create_options(self):
         # torch_xla 2.9 takes this for the hardware's name, and ends the process where it is "cuda"
-        return {"platform_name": "tpu" if os.environ.get("PJRT_DEVICE", "").startswith("TPU") else "weft"}
+        options = {"platform_name": "tpu" if os.environ.get("PJRT_DEVICE", "").startswith("TPU") else "weft"}
+        if self.requires_xla_coordinator():
+            options |= {"num_nodes": _processes(), "node_id": int(os.environ["RANK"])}
+        return options
+
+
+def _processes():
+    """Of torchrun's job; 1: it did not start this one."""
+    return int(os.environ["WORLD_SIZE"]) if "TORCHELASTIC_RUN_ID" in os.environ and "RANK" in os.environ else 1
 
 
 def _tpu_environment(spec):
@@ -85,7 +93,7 @@ def entry():
     if device():
         _choose()
     if os.environ.get("PJRT_DEVICE", "").split("_")[0] != "CPU":
-        from weft.torch import amp, checkpoint, lines, optimizers, replicas
-        for part in (replicas, amp, optimizers, lines, checkpoint):
+        from weft.torch import amp, batch_norm, checkpoint, complexes, ddp, inference, lines, optimizers, replicas
+        for part in (replicas, amp, optimizers, lines, checkpoint, complexes, batch_norm, inference, ddp):
             part.prepare()
     return Plugin()

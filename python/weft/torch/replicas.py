@@ -19,6 +19,8 @@ import warnings
 
 import torch
 
+from weft.torch import groups
+
 
 class _Own(threading.local):
     """Of a replica's threads: the states that they go on from, one list; None in other threads."""
@@ -187,6 +189,7 @@ def prepare():
     @functools.wraps(run)
     def run_thread_per_device(local_rank, local_world_size, fn, initializer_fn):
         _install()
+        groups.install(lambda: None if _own.states is None else id(_own.states))
         return run(local_rank, local_world_size, _with_own_states(fn), initializer_fn)
     run_thread_per_device.of_weft = True
     pjrt._run_thread_per_device = run_thread_per_device

@@ -11,6 +11,7 @@ import torch_xla
 import torch_xla.core.xla_model as xm
 import torch_xla.distributed.xla_backend  # noqa: F401
 import torch_xla.runtime as xr
+from torch.nn.parallel import DistributedDataParallel
 from torch_xla.distributed.parallel_loader import MpDeviceLoader
 
 
@@ -55,9 +56,17 @@ def replica(index, folder):
     out["weights"] = [v for p in net.parameters() for v in p.detach().cpu().flatten().tolist()]
     out["loss"] = xm.mesh_reduce("loss", loss.item(), lambda v: sum(v) / len(v))
     dist.init_process_group("xla", init_method="xla://")
+    net = DistributedDataParallel((model() if index == 0 else nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))).to(device))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(len(part) // 2):
+        xb, yb = part[2 * step:2 * step + 2]
+        optimizer.zero_grad()
+        F.cross_entropy(net(xb.to(device)), yb.to(device)).backward()
+        optimizer.step()
+    out["ddp"] = [v for p in net.parameters() for v in p.detach().cpu().flatten().tolist()]
     total = torch.full((2,), index + 1.0, device=device)
     dist.all_reduce(total)
-    out["distributed"] = [dist.get_world_size(), *total.tolist()]
+    out["distributed"] = [dist.get_rank(), dist.get_world_size(), *total.tolist()]
     xm.rendezvous("end")
     (pathlib.Path(folder) / f"{index}.json").write_text(json.dumps(out))
 

@@ -267,6 +267,34 @@ def saved():
     return values(other.weight, other.bias), values(state["weight"], state["bias"])
 
 
+class Spectral(nn.Module):
+    """A layer of a Fourier neural operator, and a norm whose running numbers are used afterwards."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.norm = nn.Parameter(torch.randn(3, 4, 5, dtype=torch.cfloat) * 0.2), nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        z = torch.einsum("bic,ioc->boc", torch.fft.rfft(x)[:, :, :5], self.weight)
+        return self.norm(torch.fft.irfft(z, n=16)) + z.abs().mean()
+
+
+@case
+def spectral():
+    generator = torch.Generator().manual_seed(4)
+    batch = {"x": torch.randn(4, 3, 16, generator=generator), "y": torch.randn(4, 4, 16, generator=generator)}
+    used = []
+
+    def loss_of(model, batch):
+        used[:] = [*used[-1:], model] if used[-1:] != [model] else used
+        return F.mse_loss(model(batch["x"]), batch["y"])
+    outs = trained(Spectral, loss_of, batch)
+    for out, model in zip(outs, used):
+        with torch.inference_mode():
+            out += model.eval()(batch["x"].to(model.weight.device)).flatten().tolist()
+    return outs
+
+
 @case
 def loader():
     from torch_xla.distributed.parallel_loader import MpDeviceLoader

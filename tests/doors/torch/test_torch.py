@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tomllib
@@ -77,11 +78,35 @@ def test_replicas(installed, tmp_path):
         assert got["all_to_all"] == [i + 10.0 * k for k in range(n)]
         assert got["permuted"] == [float((i - 1) % n + 1)] * 4
         assert got["in_groups"] == [3.0 if i < 2 else 7.0] * 4
-        assert got["distributed"] == [n, 10.0, 10.0]
+        assert got["distributed"] == [i, n, 10.0, 10.0]
         assert got["after"] == [4.0] * 4
         assert got["drawn"] == truth["drawn"][i]
         close((got["weights"], truth["weights"]))
+        close((got["ddp"], truth["weights"]))
         close(([got["loss"]], [truth["loss"]]))
+
+
+def test_processes(installed, tmp_path):
+    """torchrun's, a replica each: their gradients are those of the whole batch in PyTorch."""
+    n = 2
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    run(installed, "cpu", "-m", "torch.distributed.run", f"--nproc_per_node={n}", f"--master_port={port}", "processes.py", tmp_path, timeout=250,
+        OMP_NUM_THREADS="1")
+    truth = run(installed, "", "-c", "import json, torch.nn.functional as F, torch\n"
+                "from replicas import data, model\n"
+                "net, (x, y) = model(), data()\n"
+                "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+                "for _ in range(3):\n"
+                "    optimizer.zero_grad()\n"
+                "    F.cross_entropy(net(x), y).backward()\n"
+                "    optimizer.step()\n"
+                "print(json.dumps([v for p in net.parameters() for v in p.detach().flatten().tolist()]))")
+    for i in range(n):
+        got = json.loads((tmp_path / f"{i}.json").read_text())
+        assert (got["world"], got["sum"], got["gathered"], got["reduced"]) == (n, [3.0, 3.0], [1.0, 2.0], 1)
+        close((got["weights"], truth))
 
 
 def test_replica_that_fails_is_not_waited_for(installed):
@@ -98,17 +123,22 @@ def test_mesh(installed):
 @pytest.mark.parametrize("name, replicas, device, tolerance", [("lightning", 1, "cpu", 1e-5), ("lightning", 8, "tpu-v3-8", 2e-2),
                                                                ("lightning", 4, "cpu:4", 1e-5), ("accelerate", 1, "cpu", 1e-5),
                                                                ("accelerate", 2, "cpu:2", 1e-5), ("trainer", 1, "cpu", 1e-5)])
-def test_library_with_a_loop(installed, tmp_path, name, replicas, device, tolerance):
+def test_library_with_a_loop(installed, tmp_path, name, replicas, device, tolerance, door=()):
     """They find the device and its replicas by themselves; what they leave in the program's own objects is what was trained."""
     pytest.importorskip({"trainer": "transformers"}.get(name, name))
     folders = [tmp_path / "got", tmp_path / "want"]
     for folder in folders:
         folder.mkdir()
-    got = run(installed, device, "trainers.py", name, replicas, folders[0])
+    got = run(installed, device, *door, "trainers.py", name, replicas, folders[0])
     want = run(installed, "", "trainers.py", name, replicas, folders[1], USE_TORCH_XLA="0")
     assert got.pop("device") == "xla" and got.keys() == want.keys()
     for key in want:
         close((got[key], want[key]), tolerance)
+
+
+@pytest.mark.parametrize("name", ["lightning", "accelerate", "trainer"])
+def test_library_for_cuda(installed, tmp_path, name):
+    test_library_with_a_loop(installed, tmp_path, name, 1, "V100", 1e-4, door=("-m", "weft.torch"))
 
 
 def test_recordings(installed, tmp_path):
@@ -124,7 +154,7 @@ def test_recordings(installed, tmp_path):
         assert any(f"recorded.py:{line} (train" in k["source"] for k in kernels)
 
 
-@pytest.mark.parametrize("script", ["plain.py", "scaled.py", "usual.py", "further.py"])
+@pytest.mark.parametrize("script", ["plain.py", "scaled.py", "usual.py", "further.py", "library_ways.py"])
 def test_script_for_cuda(installed, script):
     """On a virtual GPU, in its precision; without one PyTorch has no CUDA device and takes the CPU."""
     close((run(installed, "A100-80GB", "-m", "weft.torch", script), run(installed, "", script)), 2e-2)
@@ -155,6 +185,41 @@ def test_script_of_the_source_tree(tmp_path):
     assert r.returncode == 0 and "f32[7,4]" in r.stdout, r.stderr
     _, r = estimated(script, "--", "8")
     assert r.returncode == 1 and "train.py:7: graph = torch.cuda.CUDAGraph()" in r.stderr and "cannot be captured" in r.stderr, r.stderr
+
+
+TWO = """import torch
+a, b = torch.nn.Linear(4, 5, device="cuda"), torch.nn.Linear(5, 6, device="cuda")
+first, second = torch.optim.Adam(a.parameters()), torch.optim.Adam(b.parameters())
+for _ in range(4):
+    a(torch.ones(3, 4, device="cuda")).sum().backward()
+    first.step()
+    b(a(torch.ones(3, 4, device="cuda")).detach()).sum().backward()
+    second.step()
+"""
+USED = """import torch
+a = torch.nn.Linear(4, 5, device="cuda")
+with torch.inference_mode():
+    print(a(torch.ones(7, 4, device="cuda")).sum().item())
+"""
+ASKS = """import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--data", required=True)
+parser.parse_args()
+"""
+
+
+def test_scripts_of_other_kinds(tmp_path):
+    """Two optimizers are one step; a model in use is its largest program; arguments that are missing are asked for."""
+    script = tmp_path / "train.py"
+    script.write_text(TWO)
+    _, r = estimated(script)
+    assert r.returncode == 0 and "exp_avg of Linear.weight f32[5,4]" in r.stdout.replace("  ", " ") and "f32[6,5]" in r.stdout, r.stdout + r.stderr
+    script.write_text(USED)
+    _, r = estimated(script)
+    assert r.returncode == 0 and "f32[7,4]" in r.stdout and "no step of an optimizer" in r.stderr, r.stdout + r.stderr
+    script.write_text(ASKS)
+    _, r = estimated(script)
+    assert r.returncode == 1 and "what follows -- is the script's" in r.stderr, r.stderr
 
 
 def test_script_is_estimated(installed, tmp_path):

@@ -1,21 +1,17 @@
 """What torch.cuda and torch.accelerator answer. A name of torch.cuda that is neither here nor harmless raises a sentence when it is used."""
 import collections
 import contextlib
-import os
+import functools
 import types
 
 import torch
 import torch_xla
 import torch_xla.core.xla_model as xm
+import torch_xla.runtime as xr
 
 from weft.torch.checkpoint import rng_state, set_rng_state
 from weft.torch.cuda import streams
-from weft.torch.cuda.device import CUDA
-
-
-def sync(*_, **__):
-    """What is open on the device becomes a program and runs."""
-    torch_xla.sync(wait=True)
+from weft.torch.cuda.device import CUDA, sync
 
 
 def _nothing(*args, **kwargs):
@@ -37,14 +33,30 @@ def _stats(device=None):
     return out
 
 
+THREADS = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536, (12, 0): 1536}  # of a multiprocessor; of others 2048. CUDA C++ Programming Guide
+
+
+@functools.cache
+def _facts():
+    """What the plugin says of the device, in the words of XLA's for GPUs: core_count, compute_capability, ..."""
+    return xr.global_runtime_device_attributes()[0]
+
+
+def _capability(device=None):
+    """Where no chip has one (a step is captured, one of AMD's): that of an A100."""
+    return tuple(int(part) for part in _facts().get("compute_capability", "8.0").split("."))
+
+
 def _name(device=None):
-    return os.environ["WEFT_DEVICE"]
+    return xm.xla_device_kind(torch_xla.device())
 
 
 def _properties(device=None):
-    return types.SimpleNamespace(name=_name(), major=8, minor=0, multi_processor_count=1, total_memory=_memory("bytes_limit")(),
-                                 is_integrated=False, is_multi_gpu_board=False, warp_size=32, max_threads_per_multi_processor=2048,
-                                 regs_per_multiprocessor=65536, gcnArchName="", uuid="weft")
+    major, minor = _capability()
+    return types.SimpleNamespace(name=_name(), major=major, minor=minor, multi_processor_count=_facts().get("core_count", 1),
+                                 total_memory=_memory("bytes_limit")(), is_integrated=False, is_multi_gpu_board=False, warp_size=32,
+                                 max_threads_per_multi_processor=THREADS.get((major, minor), 2048), regs_per_multiprocessor=65536,
+                                 gcnArchName="", uuid="weft")
 
 
 class _One(contextlib.nullcontext):
@@ -72,12 +84,12 @@ def _device_answers():
         "device_of": lambda tensor: _One(),
         "can_device_access_peer": lambda device, peer: False,
         "get_device_name": _name,
-        "get_device_capability": lambda device=None: (8, 0),
+        "get_device_capability": _capability,
         "get_device_properties": _properties,
-        "get_arch_list": lambda: ["sm_80"],
+        "get_arch_list": lambda: ["sm_{}{}".format(*_capability())],
         "get_gencode_flags": lambda: "",
-        "is_bf16_supported": lambda including_emulation=True: True,
-        "is_tf32_supported": lambda: True,
+        "is_bf16_supported": lambda including_emulation=True: including_emulation or _capability() >= (8, 0),
+        "is_tf32_supported": lambda: _capability() >= (8, 0),
         "is_current_stream_capturing": lambda: False,
         "synchronize": sync,
         "utilization": lambda device=None: 0,
@@ -146,11 +158,11 @@ def _types():
     return {f"{kind}Tensor": _Typed(f"{kind}Tensor", (), {"dtype": dtype}) for kind, dtype in kinds.items()}
 
 
-def _refused(name):
+def _refused(name, value):
     def refuse(*args, **kwargs):
         raise NotImplementedError(f"torch.cuda.{name} is not there on weft's virtual GPU, which runs a script's steps as whole programs: "
                                   f"leave it out where WEFT_DEVICE is set")
-    return refuse
+    return type(name, (), {"__new__": refuse}) if isinstance(value, type) else refuse  # libraries annotate by classes
 
 
 def _without_an_answer(answered):
@@ -159,12 +171,12 @@ def _without_an_answer(answered):
     for name in torch.cuda.__all__:
         value = getattr(torch.cuda, name, None)
         if callable(value) and name not in answered and name not in fine and not name.endswith("Storage"):
-            yield name
+            yield name, value
 
 
 def install():
     own = {**_device_answers(), **_memory_answers(), **_random_answers(), **_types(), **streams.answers()}
-    refused = {name: _refused(name) for name in _without_an_answer(own)}
+    refused = {name: _refused(name, value) for name, value in _without_an_answer(own)}
     for module, answers in ((torch.cuda, {**own, **refused}), (torch.accelerator, _accelerator_answers())):
         for name, answer in answers.items():
             setattr(module, name, answer)

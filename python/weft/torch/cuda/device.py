@@ -2,11 +2,13 @@
 
 Modes are of a thread: in others, PyTorch/XLA's own among them, tensors say "xla".
 """
+import re
+
 import torch
 import torch_xla
 from torch.overrides import TorchFunctionMode
 
-from weft.torch.where import on_device
+from weft.torch.cuda import differences, storage
 
 CUDA = torch.device("cuda", 0)
 
@@ -18,6 +20,24 @@ def is_cuda(value):
 def here(value):
     """PyTorch/XLA's device for "cuda"; anything else as it is."""
     return torch_xla.device() if is_cuda(value) else value
+
+
+FULL = re.compile(r"needs \S+ [KMGT]?i?B .*over by|does not fit|RESOURCE_EXHAUSTED", re.DOTALL)  # weft's words; PyTorch/XLA keeps no code
+
+
+def raise_out_of_memory(error):
+    """What PyTorch raises for it on CUDA, if it is that: scripts catch it, libraries look for its first words."""
+    if FULL.search(str(error)) and not isinstance(error, torch.OutOfMemoryError):
+        raise torch.OutOfMemoryError(f"CUDA out of memory. {error}") from error
+
+
+def sync(*_, **__):
+    """What is open on the device becomes a program and runs."""
+    try:
+        torch_xla.sync(wait=True)
+    except (RuntimeError, ValueError) as error:
+        raise_out_of_memory(error)
+        raise
 
 
 def _attribute(name):
@@ -41,33 +61,6 @@ def _repr(tensor, **kwargs):
     return torch.Tensor.__repr__(tensor, **kwargs).replace("device='xla:", "device='cuda:")
 
 
-def _batch_norm(x, mean, var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    """Running variances are of a sample, n - 1; PyTorch/XLA's are not."""
-    before = var.data * (1 - momentum) if training and var is not None and on_device(x) else None
-    out = torch.nn.functional.batch_norm(x, mean, var, weight, bias, training, momentum, eps)
-    if before is not None:
-        own = var.data  # autograd has noted the version of `var`
-        own.add_(own - before, alpha=1 / (x.numel() // x.shape[1] - 1))
-    return out
-
-
-def _clamped(size, part):
-    """A slice that begins or ends further left than its dimension goes, as Python reads it: PyTorch/XLA refuses it."""
-    if not isinstance(part, slice) or not all(x is None or isinstance(x, int) for x in (part.start, part.stop, part.step)):
-        return part
-    return slice(*(None if x is None else max(x, -size) for x in (part.start, part.stop)), part.step)
-
-
-def _getitem(tensor, index):
-    parts = index if isinstance(index, tuple) else (index,)
-    if any(isinstance(p, slice) and any(isinstance(x, int) and x < 0 for x in (p.start, p.stop)) for p in parts):
-        if not any(isinstance(p, torch.Tensor) or p is Ellipsis or p is None or isinstance(p, (list, bool)) for p in parts):
-            index = tuple(map(_clamped, tensor.shape, parts))
-        elif parts[0] is Ellipsis and len(parts) == 2:
-            index = (..., _clamped(tensor.shape[-1], parts[1]))
-    return tensor[index]
-
-
 def _cuda(tensor, *args, **kwargs):
     return tensor.to(torch_xla.device())
 
@@ -80,8 +73,8 @@ _ANSWERS = {
     torch.Tensor.record_stream: lambda tensor, stream: None,
     torch.Tensor.type: _type,
     torch.Tensor.__repr__: _repr,
-    torch.Tensor.__getitem__: _getitem,
-    torch.nn.functional.batch_norm: _batch_norm,
+    **differences.answers(),
+    **storage.answers(),
 }
 
 
@@ -89,14 +82,26 @@ class Device(TorchFunctionMode):
     """While it is entered, torch's functions take "cuda" for the virtual GPU."""
 
     def __torch_function__(self, fn, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+        try:
+            return self.answer(fn, args, kwargs or {})
+        except (RuntimeError, ValueError) as error:
+            raise_out_of_memory(error)
+            raise
+
+    def answer(self, fn, args, kwargs):
         if fn is torch.device:
             return fn(*args, **kwargs)
         if getattr(fn, "__name__", "") == "__get__":
             return self.attribute(fn, args)
+        if fn == torch.Tensor.data.__set__:
+            return storage.set_data(*args)
         answer = _ANSWERS.get(fn)
         if answer:
             return answer(*args, **kwargs)
+        if type(kwargs.get("device")) is int:
+            kwargs["device"] = CUDA
+        if fn is torch.Tensor.to and len(args) > 1 and type(args[1]) is int:  # the device of that number
+            args = (args[0], CUDA, *args[2:])
         return fn(*map(here, args), **{name: here(value) for name, value in kwargs.items()})
 
     def attribute(self, fn, args):

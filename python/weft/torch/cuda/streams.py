@@ -1,9 +1,8 @@
 """torch.cuda.Stream and torch.cuda.Event on a device that has one queue: everything is in order, events read the device's clock."""
 import contextlib
 
-import torch_xla
-
 import weft
+from weft.torch.cuda.device import sync
 
 
 class Stream:
@@ -25,7 +24,7 @@ class Stream:
         return event
 
     def synchronize(self):
-        torch_xla.sync(wait=True)
+        sync()
 
     def query(self):
         return True
@@ -50,7 +49,7 @@ class Event:
         self.seconds = None
 
     def record(self, stream=None):
-        torch_xla.sync(wait=True)
+        sync()
         self.seconds = weft.virtual_time()
 
     def elapsed_time(self, end):

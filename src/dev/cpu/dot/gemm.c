@@ -443,7 +443,9 @@ static void by_blocks(const Gemm *g, const Tile *t, const float *a, const float 
 void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float *other,
                int64_t tile, float *scratch) {
   int64_t many = g->a_ahead ? g->tiles_m : g->tiles_n, i = tile % many, j = tile / many;
-  Tile t = {.i0 = (g->a_ahead ? i : j) * g->tile_m, .j0 = (g->a_ahead ? j : i) * g->tile_n};
+  Tile t = {.add = x->add,
+            .i0 = (g->a_ahead ? i : j) * g->tile_m,
+            .j0 = (g->a_ahead ? j : i) * g->tile_n};
   t.i1 = MIN(t.i0 + g->tile_m, g->panels);
   t.j1 = MIN(t.j0 + g->tile_n, g->n);
   t.r0 = row_at(g, t.i0);

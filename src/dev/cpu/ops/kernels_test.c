@@ -601,8 +601,20 @@ static Case cases[] = {
     {"svd_not_finite", SVD("83", "9x70x12xf32", "9x12xf32", "9x70x12xf32", "9x12x12xf32"), "lapack",
      -1e-4, 0, 0},
     {"solve_wide",
-     SOLVE("300x300xf32", "300x900xf32", HOW("true", "true", "NO_TRANSPOSE", "false")),
-     "triangular_solve:blas", 1e-4, 0, 0},
+     SOLVE("300x300xf64", "300x900xf64", HOW("true", "true", "NO_TRANSPOSE", "false")),
+     "triangular_solve:blas", 1e-9, 0, 0},
+    {"solve_blocks",
+     SOLVE("300x300xf32", "300x700xf32", HOW("true", "true", "NO_TRANSPOSE", "false")),
+     "triangular_solve:blocks", 1e-4, 0, 0},
+    {"solve_blocks_upper_t_unit",
+     SOLVE("2x260x260xf32", "2x260x70xf32", HOW("true", "false", "TRANSPOSE", "true")),
+     "triangular_solve:blocks", 1e-4, 0, 0},
+    {"solve_blocks_right",
+     SOLVE("2x260x260xf32", "2x90x260xf32", HOW("false", "true", "NO_TRANSPOSE", "false")),
+     "triangular_solve:blocks", 1e-4, 0, 0},
+    {"solve_blocks_right_upper_t",
+     SOLVE("300x300xf32", "70x300xf32", HOW("false", "false", "ADJOINT", "false")),
+     "triangular_solve:blocks", 1e-4, 0, 0},
 #define BITS(algorithm, state, t)                                                             \
   "func.func @main(%a: tensor<" state ">) -> (tensor<" state ">, tensor<" t                   \
   ">) { %r:2 = stablehlo.rng_bit_generator %a, algorithm = " algorithm " : (tensor<" state    \

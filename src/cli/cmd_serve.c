@@ -253,6 +253,7 @@ static Err *serve_until_signal(Serve *s) {
 
 static Err *run(Serve *s, const char *path) {
   TRY(use_open(&s->u, path));
+  TRY(infer_can_answer(s->u.infer));
   if (!infer_classes(s->u.infer))
     return err_hint(err_new(ERR_UNIMPLEMENTED, "'%s' does not choose among classes",
                             infer_info(s->u.infer)->model),

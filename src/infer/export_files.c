@@ -12,7 +12,14 @@ Err *export_put(const char *folder, const char *name, const void *p, size_t n) {
   return e;
 }
 
-/* What goes in and what comes out, for people and programs. */
+static void put_input(Buf *b, const Field *f, int64_t batch) {
+  buf_printf(b, "{\"name\": \"%s\", \"type\": \"%s\", \"shape\": [%lld", f->name,
+             dtype_name(f->type), (long long)batch);
+  for (int k = 0; k < f->rank; k++) buf_printf(b, ", %lld", (long long)f->dims[k]);
+  buf_cstr(b, "]}");
+}
+
+/* What goes in and what comes out, for people and programs; `inputs` where there are several. */
 static Err *write_description(const Infer *i, const char *to, const Type *answer) {
   const Data *d = i->info.data;
   const Field *f = infer_field(i);
@@ -20,10 +27,15 @@ static Err *write_description(const Infer *i, const char *to, const Type *answer
   Buf b = {0};
   buf_cstr(&b, "{\n  \"model\": ");
   buf_json_str(&b, i->info.model);
-  buf_printf(&b, ",\n  \"weights\": %lld,\n  \"input\": {\"type\": \"%s\", \"shape\": [%lld",
-             (long long)i->elements, dtype_name(f->type), (long long)batch);
-  for (int k = 0; k < f->rank; k++) buf_printf(&b, ", %lld", (long long)f->dims[k]);
-  buf_printf(&b, "]},\n  \"output\": {\"type\": \"f32\", \"shape\": [%lld", (long long)batch);
+  buf_printf(&b, ",\n  \"weights\": %lld,\n  \"input\": ", (long long)i->elements);
+  put_input(&b, f, batch);
+  int inputs = i->model ? MAX(1, i->model->inputs) : 1;
+  for (int k = 0; inputs > 1 && k < inputs; k++) {
+    buf_cstr(&b, k ? ", " : ",\n  \"inputs\": [");
+    put_input(&b, &d->fields[k], batch);
+  }
+  if (inputs > 1) buf_byte(&b, ']');
+  buf_printf(&b, ",\n  \"output\": {\"type\": \"f32\", \"shape\": [%lld", (long long)batch);
   for (int k = 1; k < answer->rank; k++) buf_printf(&b, ", %lld", (long long)answer->dims[k]);
   buf_printf(&b, "]},\n  \"classes\": %lld", (long long)d->classes);
   data_channels_json(d, &b);

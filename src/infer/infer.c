@@ -160,6 +160,16 @@ static Err *run_batch(Infer *i, int k, int64_t n, const char *inputs, float *log
 }
 
 Err *infer_can_answer(const Infer *i) {
+  const char *not = !i->model                       ? NULL
+                    : i->model->task == TASK_PIXELS ? "answers with a class for each pixel"
+                    : i->model->inputs > 1          ? "takes several arrays"
+                                                    : NULL;
+  if (not )
+    return err_hint(
+        err_new(ERR_UNIMPLEMENTED,
+                "model '%s' %s: predict and serve take one array and answer with one class",
+                i->info.model, not ),
+        "weft eval tells how well it does; weft export gives the network to others");
   if (i->field >= 0) return NULL;
   return err_hint(
       err_new(ERR_INVALID, "nothing is known of the network inside the step '%s'", i->info.model),
@@ -257,6 +267,9 @@ static Err *build_score(Infer *i, const Data *d, int64_t *batch, StepProgram *ou
 
 Err *infer_evaluate(Infer *i, const Data *d, InferScore *out) {
   TRY(same_fields(i->info.data, d));
+  if (!d->n_test)
+    return err_hint(err_new(ERR_INVALID, "'%s' holds no test examples", d->name),
+                    "--data: another set; of an npz, arrays x_test beside x_train, or other files");
   StepProgram p;
   ClientProgram *exe = NULL;
   int64_t batch;

@@ -37,6 +37,9 @@ int64_t infer_classes(const Infer *i);
 bool infer_by_type(const Infer *i);
 /* Examples that its program takes; 0: any number. */
 int64_t infer_fixed_batch(const Infer *i);
+/* Has it an answer for one array? NULL, or why not: ERR_INVALID of a run of one's own without a program that
+ * predicts, ERR_UNIMPLEMENTED of models that take several arrays or answer for each pixel. */
+Err *infer_can_answer(const Infer *i);
 /* n examples side by side; logits: n x infer_outputs numbers. Programs are made for batches of
  * powers of two when they are first needed; what is missing to one is filled up. */
 Err *infer_forward(Infer *i, int64_t n, const void *inputs, float *logits);

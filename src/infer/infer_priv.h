@@ -28,8 +28,6 @@ struct Infer {
 /* The tensor of the checkpoint that a parameter or statistic has. errors: ERR_INVALID */
 Err *infer_tensor(const Infer *i, const StateSpec *s, const NamedTensor **out);
 Err *infer_compile(Infer *i, const Module *m, ClientProgram **out);
-/* ERR_INVALID of a run of one's own that has no program which predicts. */
-Err *infer_can_answer(const Infer *i);
 
 /* ---- own.c: runs of train steps of one's own ---- */
 /* Opens the step and its programs, sets what StepProgram p (of the state that they take) tells. */

@@ -7,11 +7,6 @@
 
 static Err *want_images(const Infer *i) {
   const Field *f = infer_field(i);
-  if (i->model->task == TASK_PIXELS)
-    return err_hint(err_new(ERR_UNIMPLEMENTED,
-                            "model '%s' answers with a class for each pixel, not for the picture",
-                            i->info.model),
-                    "weft eval tells how well; weft export gives the network to others");
   if (f->rank == 3 && f->type == DT_U8) return NULL;
   return err_new(ERR_INVALID, "model '%s' was trained on %s, not on pictures", i->info.model,
                  f->name);

@@ -77,7 +77,7 @@ static Err *open_kind(const char *spec, Str kind, const char *path, const DataOp
     return data_open_cifar(path, o->augment, out);
   bool folder = str_is(kind, "folder"), tar = str_is(kind, "wds");
   if ((folder || tar) && path) return data_open_files(path, tar, o, out);
-  if (str_is(kind, "npz") && path) return data_open_npz(path, out);
+  if (str_is(kind, "npz") && path) return data_open_npz(path, o->whole, out);
   if (str_is(kind, "csv") && path) return data_open_csv(path, o, out);
   if (str_is(kind, "text") || str_is(kind, "tokens")) {
     if (path && *path) return data_open_text(path, str_is(kind, "tokens"), o, out);

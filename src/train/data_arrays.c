@@ -129,7 +129,8 @@ static bool is_labels(const Data *d) {
   return !f->rank || (f->rank == 2 && d->n_fields > 1 && d->fields[0].rank == 3);
 }
 
-static Err *make(Data *d, const Npz *z) {
+/* whole: examples without a part for testing are all for testing. */
+static Err *make(Data *d, const Npz *z, bool whole) {
   Arrays *a = d->impl;
   bool split = false;
   for (int i = 0; i < z->n; i++) split |= str_ends(str_from(z->arrays[i].name), "_train");
@@ -152,10 +153,11 @@ static Err *make(Data *d, const Npz *z) {
                               (long long)y->dims[0], d->fields[0].name, (long long)d->n_train),
                       "the first dimension of all arrays counts the examples");
     d->n_train = y->dims[0];
-    TRY(take_rows(y, f->type, &p[0]));
+    TRY(take_rows(y, f->type, &p[whole && !split]));
     if (split) TRY(add_test(d, z, y, name, f->type, &p[1]));
   }
   if (!d->n_fields) return err_new(ERR_INVALID, "it holds no array");
+  if (whole && !split) d->n_test = d->n_train, d->n_train = 0;
   for (int f = 0; f < d->n_fields; f++)
     if (a->part[f][1].n != d->n_test)
       return err_new(ERR_INVALID, "test examples of '%s': %lld, not %lld", d->fields[f].name,
@@ -163,14 +165,15 @@ static Err *make(Data *d, const Npz *z) {
   data_count_classes(d);
   const Field *x = &d->fields[0];
   if (x->type == DT_U8 && x->rank == 3 && x->dims[2] <= 3)
-    data_statistics(d, (uint8_t *)a->part[0][0].rows, d->n_train * x->dims[0] * x->dims[1],
+    data_statistics(d, (uint8_t *)a->part[0][!d->n_train].rows,
+                    MAX(d->n_train, a->part[0][!d->n_train].n) * x->dims[0] * x->dims[1],
                     x->dims[2]);
   return NULL;
 }
 
-Err *data_open_arrays(const Npz *z, const char *path, Data **out) {
+Err *data_open_arrays(const Npz *z, const char *path, bool whole, Data **out) {
   Data *d = data_of_rows("npz", path);
-  Err *e = make(d, z);
+  Err *e = make(d, z, whole);
   if (e) data_close(d);
   else *out = d;
   return e;

@@ -69,10 +69,10 @@ static bool pictures(const Npz *z) {
   return x && !pixels && x->dtype == DT_U8 && (x->rank == 3 || x->rank == 4);
 }
 
-Err *data_open_npz(const char *path, Data **out) {
+Err *data_open_npz(const char *path, bool whole, Data **out) {
   Npz z;
   TRY(npz_read(path, &z));
-  Err *e = pictures(&z) ? make(&z, path, out) : data_open_arrays(&z, path, out);
+  Err *e = pictures(&z) ? make(&z, path, out) : data_open_arrays(&z, path, whole, out);
   npz_free(&z);
   return err_wrap(e, "'%s'", path);
 }

@@ -34,7 +34,7 @@ bool cifar_decode(const uint8_t *p, size_t n, uint8_t *out);
 Err *data_open_text(const char *path, bool tokens, const DataOpts *o, Data **out);
 /* tar: a webdataset; else a folder of folders. */
 Err *data_open_files(const char *path, bool tar, const DataOpts *o, Data **out);
-Err *data_open_npz(const char *path, Data **out);
+Err *data_open_npz(const char *path, bool whole, Data **out);
 
 /* ---- rows in memory: npz of any names, csv ---- */
 
@@ -50,7 +50,8 @@ Field *data_add_field(Data *d, Str name);
 /* The whole numbers of rank 0, or of rank 2 for each pixel, are classes. */
 void data_count_classes(Data *d);
 
-Err *data_open_arrays(const Npz *z, const char *path, Data **out); /* arrays of any names */
+/* Arrays of any names; whole: those without a part for testing are all for testing. */
+Err *data_open_arrays(const Npz *z, const char *path, bool whole, Data **out);
 /* "FILE", or "FILE,TEST" */
 Err *data_open_csv(const char *path, const DataOpts *o, Data **out);
 /* mean and std of `pixels` pixels of so many channels */

@@ -1,6 +1,8 @@
 """A trained network in use: eval, predict, generate against the same numbers reached another way."""
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -207,3 +209,37 @@ def test_what_answers_cost(tmp_path):
         assert usd == pytest.approx(0.526 / 3600 / rate * 1e6, rel=0.05)
         cost.append(usd)
     assert cost[1] < cost[0] / 5
+
+
+def test_without_test_examples(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "d.npz", images=rng.integers(0, 256, (16, 32, 32, 3)).astype(np.uint8), labels=rng.integers(0, 2, (16, 32, 32)))
+    r = weft("train", "unet", "--size", 2, "--data", f"npz:{tmp_path / 'd.npz'}", "--batch", 4, "--steps", 1, "--no-compare", "--out", tmp_path / "run")
+    assert r.returncode == 0, r.stderr
+    r = weft("eval", tmp_path / "run")
+    assert r.returncode == 1 and "holds no test examples" in r.stderr, r.stderr
+    np.savez(tmp_path / "other.npz", images=rng.integers(0, 256, (6, 32, 32, 3)).astype(np.uint8), labels=rng.integers(0, 2, (6, 32, 32)))
+    r = weft("eval", tmp_path / "run", "--data", f"npz:{tmp_path / 'other.npz'}", "--json")  # all of them
+    assert r.returncode == 0 and json.loads(r.stdout)["examples"] == 6, r.stderr
+    r = weft("serve", tmp_path / "run", "--port", 0)
+    assert r.returncode == 1 and "a class for each pixel" in r.stderr, r.stderr
+
+
+def test_a_network_of_two_arrays(tmp_path):
+    run, out = tmp_path / "run", tmp_path / "out"
+    r = weft("train", "dlrm", "--size", 50, "--data", "synthetic", "--batch", 16, "--steps", 1, "--no-compare", "--no-eval", "--out", run)
+    assert r.returncode == 0, r.stderr
+    np.save(tmp_path / "x.npy", np.zeros((2, 13), np.float32))
+    for verb in (["predict", run, tmp_path / "x.npy"], ["serve", run, "--port", 0]):
+        r = weft(*verb)
+        assert r.returncode == 1 and "takes several arrays" in r.stderr and "weft export" in r.stderr, r.stderr
+    r = weft("export", run, "--to", out, "--batch", 4)
+    assert r.returncode == 0 and [x["name"] for x in json.loads((out / "export.json").read_text())["inputs"]] == ["dense", "ids"], r.stderr
+    rng = np.random.default_rng(0)
+    x = {"in0": rng.standard_normal((4, 13), np.float32), "in1": rng.integers(0, 50, (4, 26), np.int32)}
+    np.savez(tmp_path / "in.npz", **x)
+    r = weft("run", out / "forward.mlirbc", "--in", tmp_path / "in.npz", "--out", tmp_path / "y.npz")
+    assert r.returncode == 0, r.stderr
+    code = "import sys, numpy as np, load_jax; x = np.load(sys.argv[1]); np.save(sys.argv[2], load_jax.load()(x['in0'], x['in1']))"
+    subprocess.run([sys.executable, "-c", code, tmp_path / "in.npz", tmp_path / "j.npy"], check=True, env={"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(out)})
+    np.testing.assert_allclose(np.load(tmp_path / "j.npy"), np.load(tmp_path / "y.npz")["out0"], rtol=1e-4, atol=1e-5)

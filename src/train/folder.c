@@ -61,7 +61,10 @@ Err *runs_beside(Err *e, const char *path) {
     free(list[i]);
   }
   free(list);
-  if (found) err_hint(e, "runs there: %s%s", names.p, found > MOST_RUNS ? ", ..." : "");
+  if (each_of_ours(folder, NULL))
+    err_hint(e,
+             "the run there ended before its first checkpoint: begin it again, with --overwrite");
+  else if (found) err_hint(e, "runs there: %s%s", names.p, found > MOST_RUNS ? ", ..." : "");
   buf_free(&names);
   free(folder);
   return e;

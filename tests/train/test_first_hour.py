@@ -53,6 +53,13 @@ def test_where_runs_are(writer):
             assert r.returncode == 1 and f"runs there: {runs / 'a'}" in r.stderr, r.stderr
 
 
+def test_a_run_without_a_checkpoint(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "events.out.tfevents.1.host.1.weft").touch()
+    r = weft("train", "--resume", tmp_path / "run")
+    assert r.returncode == 1 and "before its first checkpoint" in r.stderr and "--overwrite" in r.stderr, r.stderr
+
+
 def test_a_run_is_no_program(writer):
     for args in (["estimate", writer / "runs" / "a", "--chip", "T4"], ["diff", writer / "runs" / "a"]):
         r = weft(*args)

@@ -144,7 +144,8 @@ void plan_write_text(const PlanAnswer *a, bool all, Buf *o) {
     shown++;
   }
   if (shown < a->choices.n) buf_printf(o, "    %d more (--all)\n", a->choices.n - shown);
-  buf_cstr(o, "  * nothing else is faster, cheaper and leaner");
+  buf_cstr(o, "  MFU: of the chip's 16-bit peak, whatever the numbers\n"
+              "  * nothing else is faster, cheaper and leaner");
   if (ask->budget_usd > 0 || ask->deadline_s > 0)
     buf_cstr(o, "   ! does not meet budget or deadline");
   buf_byte(o, '\n');

@@ -103,6 +103,15 @@ static void print_time(const SimReport *r, Buf *o) {
   buf_byte(o, '\n');
 }
 
+static void print_servers(const SimReport *r, Buf *o) {
+  if (!r->server || r->network_s <= 0) return;
+  int gpus = MAX(1, r->server->gpus), n = (r->devices + gpus - 1) / gpus;
+  buf_printf(o, "  servers    %d x %s", n, r->server->title);
+  if (!r->server_named)
+    buf_printf(o, ", the usual ones; of others: --chip %s:%d@NAME", r->chip->name, r->devices);
+  buf_byte(o, '\n');
+}
+
 static void print_work(const SimReport *r, Buf *o) {
   char text[UNITS_TEXT];
   buf_printf(o, "  work       %s, %.1f %% of peak (MFU)",
@@ -221,6 +230,7 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   print_memory(r, o);
   print_host(r, o);
   print_time(r, o);
+  print_servers(r, o);
   print_work(r, o);
   print_notes(r, o);
   buf_cstr(o, "\n  memory by owner\n");

@@ -112,6 +112,7 @@ void sim_json(const SimReport *r, const char *program, bool one_line, Buf *o) {
   if (program) text(o, "program", program, ", ");
   text(o, "chip", r->chip->name, ", ");
   number(o, "devices", r->devices, ", ");
+  text(o, "server", r->server ? r->server->name : "", ", ");
   truth(o, "replicated", r->replicated, ", ");
   truth(o, "fits", r->fits, ", ");
   totals(r, o);

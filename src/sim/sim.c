@@ -136,6 +136,8 @@ static void price(SimReport *r, const SimOpts *o) {
   const Server *named = o->where ? o->where->server : NULL,
                *s = named ? named : chip_server(r->chip);
   ask->server = named;
+  r->server = r->devices > 1 ? s : NULL;
+  r->server_named = named;
   if (s && r->devices > 1)
     ask->least_chips =
         (int)MIN(r->devices, server_num(s, "host_gpus", s->gpus)) / r->chip->devices_per_chip;

@@ -143,7 +143,10 @@ typedef struct SimReport {
   double exposed_copy_s; /* prefetch that no kernel hides */
   int rematerialized; /* arrays given up and computed again, for lack of memory: in rematerialized_s */
   double rematerialized_s;
-  double network_s; /* collectives, of it network_exposed_s that no computing hides */
+  const Server
+      *server;       /* GPUs: the machines whose network that is; NULL: one device, or none known */
+  bool server_named; /* by the caller; else the chip's usual ones */
+  double network_s;  /* collectives, of it network_exposed_s that no computing hides */
   double network_exposed_s;
   double host_s; /* eager: of time_s, what the device waits for the host to launch kernels */
   bool eager;    /* estimated so */

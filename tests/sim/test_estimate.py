@@ -334,3 +334,22 @@ def test_a_program_of_eight_is_not_one_of_four(tmp_path):
         assert p.returncode == 1 and "a program of 8 devices" in p.stderr, p.stderr
     for args in (("--chip", "tpu-v5e"), ("--chip", "tpu-v5e-8"), ("--chip", "tpu-v5e", "--devices", 16)):
         assert weft("estimate", f, *args).returncode == 0
+
+
+def test_servers_are_said(tmp_path):
+    """Whose network the time is of, and how another is named."""
+    f = tmp_path / "sum.mlir"
+    f.write_text("""func.func @main(%x: tensor<1048576xf32>) -> tensor<1048576xf32> {
+  %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[""" + ", ".join(map(str, range(16))) + """]]> : tensor<1x16xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<1048576xf32>) -> tensor<1048576xf32>
+  return %0 : tensor<1048576xf32>
+}
+""")
+    usual, mega = weft("estimate", f, "--chip", "H100:16").stdout, weft("estimate", f, "--chip", "H100:16@a3-mega").stdout
+    assert "servers    2 x HGX H100 8-GPU, the usual ones; of others: --chip H100-SXM:16@NAME" in usual, usual
+    assert "servers    2 x Google a3-megagpu-8g\n" in mega, mega
+    assert json.loads(weft("estimate", f, "--chip", "H100:16@a3-mega", "--json").stdout)["server"] == "a3-mega"
+    assert "  servers  " not in weft("estimate", f, "--chip", "tpu-v5e-16").stdout

@@ -55,8 +55,8 @@ def install():
 
 
 def _install(tf):
-    from weft.tf import devices, effects, function, profiler, sizes, state, strategy, trace, workers
-    for part in (trace, state, devices, strategy, workers, effects, sizes, function, profiler):
+    from weft.tf import devices, effects, function, linalg, profiler, sizes, state, strategy, trace, workers
+    for part in (trace, state, devices, strategy, workers, effects, linalg, sizes, function, profiler):
         part.install()
 
 

@@ -1,7 +1,7 @@
 """tf.function outside of strategies: a function of tensors that uses variables is a program of one device.
 
-What cannot be compiled (iterators, strings, printing, results whose shape depends on values) runs on the host as TensorFlow does
-it, and a sentence on stderr says so once.
+What cannot be compiled (iterators, strings, results whose shape depends on values) is computed on the host ahead of it where that can
+be, as in a strategy's step; else the function runs on the host as TensorFlow does it. A sentence on stderr says so once.
 """
 import operator
 
@@ -12,7 +12,7 @@ from tensorflow.python.eager.polymorphic_function import function_type_utils, po
 from tensorflow.python.framework import ops
 
 from weft.tf import pjrt, runtime, trace
-from weft.tf.program import Program, check
+from weft.tf.program import Program, checked
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 
@@ -26,7 +26,7 @@ def _takes_tensors(args, kwargs):
     """Are the arguments such that a program can take them? Iterators, variables, ragged and distributed values are not."""
     for x in tf.nest.flatten((args, kwargs)):
         if isinstance(x, (tf.Tensor, np.ndarray, np.generic)):
-            if np.dtype(tf.as_dtype(x.dtype).as_numpy_dtype) not in pjrt.TYPES:
+            if tf.as_dtype(x.dtype) != tf.string and np.dtype(tf.as_dtype(x.dtype).as_numpy_dtype) not in pjrt.TYPES:
                 return False
         elif not isinstance(x, _PLAIN):
             return False
@@ -38,9 +38,7 @@ def _program(function, graph):
     known = function.__dict__.setdefault("_weft_programs", {})
     if id(graph) not in known:
         worth = function._jit_compile or any(t.dtype == tf.resource for t in graph.captured_inputs)
-        if worth:
-            check(graph)
-        known[id(graph)] = (Program(graph, (0,)) if worth else None, graph)
+        known[id(graph)] = (checked(Program(graph, (0,), owner=tf.distribute.get_strategy())) if worth else None, graph)
     return known[id(graph)][0]
 
 

@@ -79,11 +79,7 @@ class Program:
         traced = tf.function(replica, autograph=False)
         with trace.program(owner):
             graph = traced.get_concrete_function(*specs)
-        program = cls(graph, devices, owner.num_replicas_in_sync > len(devices), owner)
-        try:
-            check(graph)
-        except trace.NotCompiled as e:
-            program.divide({*_having(graph, lambda op: not _compiles(op)), *_with_strings(graph)}, e)
+        program = checked(cls(graph, devices, owner.num_replicas_in_sync > len(devices), owner))
         program.function = traced  # keeps what the graph needs alive
         return program
 
@@ -95,7 +91,7 @@ class Program:
         try:
             self.split = ahead.Split(self.source, before.union(bad), self.owner)
         except trace.NotCompiled as e:
-            raise trace.NotCompiled(f"{why}; {e}") from None
+            raise trace.NotCompiled(f"{why}; {e}", why.node) from None
         self.split.say()
         if (device := self.split.device) is not None:
             check(device)
@@ -105,11 +101,12 @@ class Program:
     def run(self, inputs):
         """inputs: for each replica the list of its arrays, then those of `outer`. Returns for each replica the list of its results as arrays."""
         inputs = [[np.asarray(x, order="C") for x in row] for row in inputs]
-        try:
-            return self.split.run(inputs, self._run) if self.split else self._run(inputs)
-        except trace.NotCompiled as e:
-            self.divide(_having(self.source, ahead.OPEN.__contains__), e)
-        return self.split.run(inputs, self._run)
+        while True:
+            try:
+                return self.split.run(inputs, self._run) if self.split else self._run(inputs)
+            except trace.NotCompiled as e:  # what the bridge stops at may be the host's; it stops once for each
+                stopped = {e.node} & {op.name for op in self.source.graph.get_operations()}
+                self.divide(stopped.union(_having(self.source, ahead.OPEN.__contains__)), e)
 
     def _run(self, inputs):
         """Runs what is the devices'."""
@@ -158,6 +155,16 @@ def _with_strings(graph):
             any(t.dtype == tf.string for t in (*op.inputs, *op.outputs))]
 
 
+def checked(program):
+    """The program; what it cannot have is the host's from now on. Raises NotCompiled where the host cannot have it ahead of the program."""
+    graph = program.graph
+    try:
+        check(graph)
+    except trace.NotCompiled as e:
+        program.divide({*_having(graph, lambda op: not _compiles(op)), *_with_strings(graph)}, e)
+    return program
+
+
 @functools.lru_cache(None)
 def _load_bridge():
     """Its kernels are registered with the first program."""
@@ -187,7 +194,7 @@ def _lower(graph, specs, captured):
         why = str(e).replace("Failed getting HLO text: ", "").split("{{function_node")[0].strip("' \n")
         node = re.search(r"node `([^`]+)`", why)
         at = lines.place(graph.graph, None, node.group(1)) if node else ""
-        raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}{at}: {why}") from None
+        raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}{at}: {why}", node and node.group(1)) from None
     return text.decode()
 
 

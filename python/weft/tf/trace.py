@@ -17,7 +17,12 @@ _here = threading.local()
 
 
 class NotCompiled(ValueError):
-    """TensorFlow's bridge cannot make a program of a function; it says why."""
+    """TensorFlow's bridge cannot make a program of a function; it says why. node: the name of the operation that it stopped at, where it
+    says one."""
+
+    def __init__(self, why, node=None):
+        super().__init__(why)
+        self.node = node
 
 
 class HostOnly(Exception):

@@ -548,6 +548,43 @@ def ahead_of_steps(strategy):
 
 
 @case
+def ahead_of_functions(_):
+    """The same without a strategy: in functions, and in a model that splits and looks up its words."""
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([1, 2], tf.int64)), 0)
+    rows = tf.Variable(tf.ones((3, 2)))
+
+    @tf.function
+    def words(text, x):
+        ids = table.lookup(text)
+        y = tf.gather(rows, ids) * x
+        rows.assign_add(tf.reshape(tf.range(6.0), (3, 2)))
+        return tf.reduce_sum(y, 1), tf.strings.length(tf.strings.join([text, "!"]))
+    out = {f"words{i}{k}": v.numpy() for i in range(2) for k, v in enumerate(words(tf.constant(["a", "b", "c"]), tf.constant(2.0)))}
+    split = layers.TextVectorization(max_tokens=10, output_sequence_length=4)
+    split.adapt(["a b c", "b c d"])
+    model = keras.Sequential([layers.Input((), dtype="string"), split, layers.Embedding(10, 4), layers.GlobalAveragePooling1D(), layers.Dense(1)])
+    model.compile(optimizers.SGD(0.1), "mse")
+    text = tf.data.Dataset.from_tensor_slices((np.array(["a b", "c d", "a d c", "b"] * 4, object), np.arange(16.0) % 4)).batch(8)
+    return {**out, **history(model.fit(text, epochs=2, verbose=0)), "rows": rows.numpy()}
+
+
+@case
+def determinants(strategy):
+    """Of matrices that each replica has, with their gradients."""
+    with strategy.scope():
+        w = tf.Variable(tf.eye(4) * 1.5)
+
+    def step(x):
+        with tf.GradientTape(persistent=True) as tape:
+            det = tf.linalg.det(x @ w)
+            sign, log = tf.linalg.slogdet(x @ w)
+        return det, sign, log, tape.gradient(det, w), tape.gradient(log, w)
+    given = tf.constant(IMAGES[:5, :4, :4, 0] + 2 * np.eye(4, dtype=np.float32))
+    both = tf.function(lambda x: strategy.run(step, args=(x,)))(given)
+    return {str(i): np.stack([t.numpy() for t in strategy.experimental_local_results(x)]) for i, x in enumerate(both)}
+
+
+@case
 def shapes_of_values(_):
     """Where a shape depends on values the host computes the step; where it is told (category encoding), the device does."""
     v = tf.Variable(2.0)

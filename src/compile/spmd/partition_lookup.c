@@ -7,8 +7,9 @@
 
 typedef struct Lookup {
   const Op *op;
-  int rows;                /* the table's dimension that indices count */
-  int of_table[MAX_RANK];  /* the result's dimension of a table's; -1: rows */
+  int rows;                /* the table's dimension that indices count, the one that is cut */
+  int number, n_numbers;   /* which of an index's numbers counts it, of how many */
+  int of_table[MAX_RANK];  /* the result's dimension of a table's; -1: counted by indices */
   bool is_batch[MAX_RANK]; /* of the result's: one of the indices' */
   int shared[MAX_RANK]; /* of the result's: the table's that counts the same problems; -1: none */
   int64_t vector;       /* the dimension of indices that holds one number; their rank: none */
@@ -26,24 +27,36 @@ static int place_of(const int64_t *v, int n, int64_t x) {
   return -1;
 }
 
-/* Does it take whole rows, by one number each? Of tables side by side, from each its own. */
-static bool is_lookup(const Op *op, Lookup *l) {
+/* The counted dimension that is cut; false: several are. */
+static bool find_rows(const int64_t *map, int n, const Layout *given, Lookup *l) {
+  int cut = 0;
+  l->n_numbers = n;
+  l->rows = (int)map[l->number = 0];
+  for (int k = 0; k < n; k++)
+    if (given->d[map[k]].n) l->rows = (int)map[l->number = k], cut++;
+  return cut <= 1;
+}
+
+/* Does it take whole rows, or elements, by a number for each dimension that they are counted along? Of tables side by
+ * side, from each its own. */
+static bool is_lookup(const Op *op, const Layout *given, Lookup *l) {
   const int64_t *offset, *batch, *ids_batch, *map, *sizes, *collapsed;
   const Type *x = op->operands[0]->type, *ids = op->operands[1]->type, *r = op_type(op);
   int no = op_ints(op, "offset_dims", &offset), at = 0,
-      nb = op_ints(op, "operand_batching_dims", &batch);
+      nb = op_ints(op, "operand_batching_dims", &batch), n = op_ints(op, "start_index_map", &map);
   op_ints(op, "start_indices_batching_dims", &ids_batch);
   op_ints(op, "slice_sizes", &sizes);
   l->op = op;
   l->vector = op_int(op, "index_vector_dim", 0);
-  if (op_ints(op, "start_index_map", &map) != 1 ||
-      op_ints(op, "collapsed_slice_dims", &collapsed) != 1 || collapsed[0] != map[0] ||
-      no != x->rank - 1 - nb || (l->vector < ids->rank && ids->dims[l->vector] != 1))
+  if (!n || op_ints(op, "collapsed_slice_dims", &collapsed) != n || no != x->rank - n - nb ||
+      (l->vector < ids->rank && ids->dims[l->vector] != n))
     return false;
-  l->rows = (int)map[0];
+  for (int k = 0; k < n; k++)
+    if (!holds(collapsed, n, map[k])) return false;
+  if (!find_rows(map, n, given, l)) return false;
   for (int d = 0; d < x->rank; d++) {
     l->of_table[d] = -1;
-    if (d == l->rows || place_of(batch, nb, d) >= 0) continue;
+    if (holds(map, n, d) || place_of(batch, nb, d) >= 0) continue;
     l->of_table[d] = (int)offset[at++];
     if (sizes[d] != x->dims[d]) return false;
   }
@@ -89,7 +102,7 @@ static void lay_out(Spmd *s, const Lookup *l, Layout *table, Layout *ids, Layout
   const Layout *want = spmd_layout_of(s, &l->op->results[0]);
   const Type *x = l->op->operands[0]->type, *r = op_type(l->op);
   for (int d = 0; d < x->rank; d++)
-    if (d != l->rows) has->d[l->of_table[d]] = table->d[d];
+    if (l->of_table[d] >= 0) has->d[l->of_table[d]] = table->d[d];
   for (int d = 0, id = 0; d < r->rank; d++) {
     if (!l->is_batch[d]) continue;
     if (id == l->vector) id++;
@@ -107,10 +120,10 @@ static double to_move(Spmd *s, const Type *t, const Layout *from, const Layout *
 
 bool spmd_lookup_op(Spmd *s, const Op *op) {
   Lookup l = {0};
-  if (!is_lookup(op, &l)) return false;
   const Type *x = op->operands[0]->type, *r = op_type(op);
   const Layout *given = spmd_layout_of(s, op->operands[0]),
                *want = spmd_layout_of(s, &op->results[0]);
+  if (!is_lookup(op, given, &l)) return false;
   Layout table = *given, has = {0}, need = {0}, before = {0};
   table.sum.n = 0;
   lay_out(s, &l, &table, &need, &has);
@@ -119,7 +132,7 @@ bool spmd_lookup_op(Spmd *s, const Op *op) {
   op_ints(op, "slice_sizes", &was);
   for (int d = 0; d < x->rank; d++) {
     sizes[d] = was[d] == x->dims[d] ? was[d] / spmd_dim_parts(s, &table.d[d]) : 1;
-    if (d != l.rows) before.d[d] = want->d[l.of_table[d]];
+    if (l.of_table[d] >= 0) before.d[d] = want->d[l.of_table[d]];
   }
   if (to_move(s, x, given, &before) == 0 ||
       spmd_part_of(s, r, &has) > spmd_part_of(s, x, &before) + spmd_part_of(s, r, want))
@@ -128,7 +141,12 @@ bool spmd_lookup_op(Spmd *s, const Op *op) {
   Value *ids = spmd_operand(s, op->operands[1], &need);
   const Dim *axes = &table.d[l.rows];
   Value *in[2] = {spmd_operand(s, op->operands[0], &table), ids};
-  if (axes->n) in[1] = ids = own_ids(s, &b, &l, ids, axes);
+  if (axes->n) {
+    Value *numbers = spmd_numbers(&b, ids, (int)l.vector, l.number, l.n_numbers);
+    numbers = own_ids(s, &b, &l, numbers, axes);
+    in[1] = spmd_with_numbers(&b, ids, (int)l.vector, l.number, l.n_numbers, numbers);
+    ids = numbers;
+  }
   Type *out = spmd_local_type(s, op->results[0].type, &has);
   Op *c = spmd_emit(s, OP_GATHER, 2, in, 1, &out, op->n_attrs, op->attrs, 0, NULL);
   op_set_attr(s->m, c, STR("slice_sizes"), attr_ints(s->m, DT_I64, x->rank, sizes));

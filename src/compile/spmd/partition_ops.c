@@ -600,21 +600,50 @@ void spmd_gather_op(Spmd *s, const Op *op) {
   spmd_set_result(s, op, 0, &c->results[0], &has);
 }
 
-/* Indices of a scatter into rows that are cut, from where this device's rows begin; what is beyond them is
- * another device's, and a scatter leaves it out. */
-static Value *scatter_ids(Spmd *s, Value *ids, const Dim *axes, int64_t rows) {
-  Build b = {.m = s->m, .r = s->at, .loc = s->loc};
-  DType t = dtype_class(b_dtype(ids)) == DC_UINT ? DT_I64 : b_dtype(ids);
-  ids = b_convert(&b, ids, t);
-  Value *place = b_convert(&b, spmd_own_place(s, axes, rows / spmd_dim_parts(s, axes)), t);
-  return b_sub(&b, ids, b_bcast_scalar(&b, place, ids->type));
+Value *spmd_numbers(Build *b, Value *ids, int dim, int k, int n) {
+  return n > 1 ? b_slice_dim(b, ids, dim, k, k + 1) : ids;
 }
 
-/* Of sums into a table by one number each, the table's dimension; -1: another scatter. */
-static int rows_of(const Op *op, const int64_t *inserted, int n_inserted) {
+Value *spmd_with_numbers(Build *b, Value *ids, int dim, int k, int n, Value *numbers) {
+  if (n == 1) return numbers;
+  Value *parts[3];
+  int at = 0;
+  ids = b_convert(b, ids, b_dtype(numbers));
+  if (k > 0) parts[at++] = b_slice_dim(b, ids, dim, 0, k);
+  parts[at++] = numbers;
+  if (k < n - 1) parts[at++] = b_slice_dim(b, ids, dim, k + 1, n);
+  return b_concat(b, at, parts, dim);
+}
+
+/* Of a scatter by a number for each dimension that places are counted along: the one that is cut. */
+typedef struct Rows {
+  int dim; /* -1: another scatter, or several are cut */
+  int number, n_numbers;
+} Rows;
+
+static Rows rows_of(const Op *op, const Layout *want, const int64_t *inserted, int n_inserted) {
   const int64_t *map;
-  int n = op_ints(op, "scatter_dims_to_operand_dims", &map);
-  return n == 1 && n_inserted == 1 && map[0] == inserted[0] ? (int)map[0] : -1;
+  Rows r = {-1, 0, op_ints(op, "scatter_dims_to_operand_dims", &map)};
+  int cut = 0;
+  for (int k = 0; k < r.n_numbers; k++) {
+    if (!b_has_dim(n_inserted, inserted, map[k])) return (Rows){.dim = -1};
+    if (want->d[map[k]].n) r.number = k, cut++;
+  }
+  if (r.n_numbers == n_inserted && cut <= 1 && n_inserted) r.dim = (int)map[r.number];
+  return r;
+}
+
+/* Indices of a scatter into rows that are cut, from where this device's rows begin; what is beyond them is
+ * another device's, and a scatter leaves it out. */
+static Value *scatter_ids(Spmd *s, const Op *op, Value *ids, const Dim *axes, Rows r) {
+  Build b = {.m = s->m, .r = s->at, .loc = s->loc};
+  DType t = dtype_class(b_dtype(ids)) == DC_UINT ? DT_I64 : b_dtype(ids);
+  int vector = (int)op_int(op, "index_vector_dim", 0);
+  int64_t rows = op->operands[0]->type->dims[r.dim];
+  Value *own = b_convert(&b, spmd_numbers(&b, ids, vector, r.number, r.n_numbers), t);
+  Value *place = b_convert(&b, spmd_own_place(s, axes, rows / spmd_dim_parts(s, axes)), t);
+  own = b_sub(&b, own, b_bcast_scalar(&b, place, own->type));
+  return spmd_with_numbers(&b, ids, vector, r.number, r.n_numbers, own);
 }
 
 static Value *zeros(Spmd *s, Type *t, const Layout *has) {
@@ -642,9 +671,9 @@ static Dim rows_cut(Spmd *s, const Type *x, const Type *u, const Layout *want, c
   return left;
 }
 
-/* Cut along batching dimensions and along windows that are updated in full. Sums into zeros, the
- * gradients of tables, are cut along the updates as well: each device adds its own, then all add
- * theirs together; and along the table's rows, of which each device takes its own. */
+/* Cut along batching dimensions and along windows that are updated in full. Sums, the gradients of
+ * tables, are cut along the updates as well: each device adds its own, the first one to what was
+ * there, then all add theirs together. Any scatter is cut along rows, of which each device takes its own. */
 void spmd_scatter_op(Spmd *s, const Op *op) {
   const int64_t *window, *inserted, *batch, *ids_batch;
   int n = op->n_results, nw = op_ints(op, "update_window_dims", &window),
@@ -662,9 +691,10 @@ void spmd_scatter_op(Spmd *s, const Op *op) {
     int w = (int)window[at++];
     if (u->dims[w] == x->dims[d]) update.d[w] = has.d[d] = want->d[d];
   }
-  bool sums = n == 1 && is_zero(op->operands[0]->def) && only_adds(op->regions[0]);
-  int rows = sums ? rows_of(op, inserted, ni) : -1;
-  if (rows >= 0) has.d[rows] = rows_cut(s, x, u, want, given, rows);
+  bool sums = n == 1 && only_adds(op->regions[0]), zero = is_zero(op->operands[0]->def);
+  Rows rows = rows_of(op, want, inserted, ni);
+  if (rows.dim >= 0)
+    has.d[rows.dim] = sums ? rows_cut(s, x, u, want, given, rows.dim) : want->d[rows.dim];
   Dim own[MAX_RANK];
   for (int d = 0; d < u->rank; d++) {
     if (b_has_dim(nw, window, d)) continue;
@@ -678,17 +708,20 @@ void spmd_scatter_op(Spmd *s, const Op *op) {
     for (int k = 0; cut && b < 0 && k < cut->n; k++) summed.a[summed.n++] = cut->a[k];
     id++;
   }
+  Layout base = has;
+  base.sum = summed;
   has.sum = spmd_axes_in(&want->sum, &summed, true); /* those wait */
   summed = spmd_axes_in(&summed, &has.sum, false);
   Value *in[64];
   Type *out[64];
   for (int k = 0; k < n; k++) {
-    in[k] = sums ? zeros(s, op->operands[k]->type, &has) : spmd_operand(s, op->operands[k], &has);
+    in[k] = sums && zero ? zeros(s, op->operands[k]->type, &has)
+                         : spmd_operand(s, op->operands[k], &base);
     in[n + 1 + k] = spmd_operand(s, op->operands[n + 1 + k], &update);
     out[k] = spmd_local_type(s, op->results[k].type, &has);
   }
   in[n] = spmd_operand(s, op->operands[n], &ids);
-  if (rows >= 0 && has.d[rows].n) in[n] = scatter_ids(s, in[n], &has.d[rows], x->dims[rows]);
+  if (rows.dim >= 0 && has.d[rows.dim].n) in[n] = scatter_ids(s, op, in[n], &has.d[rows.dim], rows);
   Op *c = same_op(s, op, in, out);
   for (int k = 0; k < n; k++) {
     Value *r = &c->results[k];

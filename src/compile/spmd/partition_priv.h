@@ -5,6 +5,7 @@
 
 #include "compile/spmd/partition.h"
 #include "compile/spmd/propagate.h"
+#include "ir/build.h"
 
 #define MAX_RANK 16
 #define MAX_AXES 8
@@ -98,6 +99,11 @@ void spmd_conv_op(Spmd *s, const Op *op);
 void spmd_gather_op(Spmd *s, const Op *op);
 void spmd_scatter_op(Spmd *s, const Op *op);
 void spmd_barrier_op(Spmd *s, const Op *op);
+
+/* Number k of the n that each index has along a dimension; and the indices with others in their place, whose type all
+ * of them get. */
+Value *spmd_numbers(Build *b, Value *ids, int dim, int k, int n);
+Value *spmd_with_numbers(Build *b, Value *ids, int dim, int k, int n, Value *numbers);
 
 /* ---- partition_lookup.c ---- */
 

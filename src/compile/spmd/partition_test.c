@@ -516,6 +516,69 @@ static void test_scattered_rows(void **state) {
   check_text("picked for own", picked_for_own);
 }
 
+/* clang-format off */
+#define ROWS "{sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}"
+#define FLAT "{sdy.sharding = #sdy.sharding<@m, [{\"d\"}]>}"
+static const char diagonal[] = MESH
+    "func.func @main(%t: tensor<16x16xf32> " ROWS ", %i: tensor<16x2xi32> " ROWS ", %u: tensor<16xf32> " FLAT ") -> (tensor<16xf32>, tensor<16x16xf32> " ROWS ") {\n"
+    "  %g = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 1>, "
+    "slice_sizes = array<i64: 1, 1>}> : (tensor<16x16xf32>, tensor<16x2xi32>) -> tensor<16xf32>\n"
+    "  %z = stablehlo.constant dense<0.0> : tensor<16x16xf32>\n"
+    "  %s = \"stablehlo.scatter\"(%z, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0, 1], "
+    "scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1>}> ({\n"
+    "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n  %c = stablehlo.add %a, %b : tensor<f32>\n  stablehlo.return %c : tensor<f32>}) : "
+    "(tensor<16x16xf32>, tensor<16x2xi32>, tensor<16xf32>) -> tensor<16x16xf32>\n"
+    "  return %g, %s : tensor<16xf32>, tensor<16x16xf32>}";
+/* clang-format on */
+
+/* Single elements of a matrix that is cut, read and added by two numbers each, as diagonals are: as with rows, the
+ * matrix stays where it is. */
+static void test_elements(void **state) {
+  (void)state;
+  Module *m = parsed("elements", diagonal);
+  bool done;
+  ok(pass_partition(m, &done));
+  for (const Op *op = module_main(m)->body->first; op; op = op->next)
+    if (op_info[op->kind].cls == OC_COLLECTIVE && op->n_results)
+      assert_true(type_count(op_type(op)) < 64); /* indices and elements */
+  module_free(m);
+  check_text("elements", diagonal);
+}
+
+/* Updates of a table that is there: sums of many, which are cut as the table is, are added to it and scattered; what
+ * replaces rows is sent to those who have them. body: of two rows. */
+static void test_updated_rows(void **state) {
+  (void)state;
+  static const char *const bodies[] = {"%c = stablehlo.add %a, %b : tensor<f32>",
+                                       "%c = stablehlo.maximum %a, %b : tensor<f32>"};
+  for (int i = 0; i < 2; i++) {
+    char *text = xasprintf(
+        MESH "func.func @main(%%t: tensor<16x4xf32> " ROWS ", %%i: tensor<64x1xi32> " ROWS
+             ", %%u: tensor<64x4xf32> " ROWS ") -> (tensor<16x4xf32> " ROWS ") {\n"
+             "  %%s = \"stablehlo.scatter\"(%%t, %%i, %%u) <{scatter_dimension_numbers = "
+             "#stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], "
+             "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({\n"
+             "  ^bb0(%%a: tensor<f32>, %%b: tensor<f32>):\n  %s\n"
+             "  stablehlo.return %%c : tensor<f32>}) : (tensor<16x4xf32>, tensor<64x1xi32>, "
+             "tensor<64x4xf32>) -> tensor<16x4xf32>\n  return %%s : tensor<16x4xf32>}",
+        bodies[i]);
+    Module *m = parsed("updated rows", text);
+    bool done;
+    ok(pass_partition(m, &done));
+    int scattered = 0, gathered = 0;
+    for (const Op *op = module_main(m)->body->first; op; op = op->next) {
+      scattered += op->kind == OP_REDUCE_SCATTER;
+      gathered += op->kind == OP_ALL_GATHER;
+      if (op->kind == OP_ALL_GATHER) assert_int_equal(op_type(op)->dims[0], 64); /* no table */
+    }
+    assert_int_equal(scattered, i == 0 ? 1 : 0);
+    assert_int_equal(gathered, i == 0 ? 0 : 2);
+    module_free(m);
+    check_text("updated rows", text);
+    free(text);
+  }
+}
+
 static void test_lookups(void **state) {
   (void)state;
   assert_int_equal(check_text("picked", picked), 0);
@@ -1028,6 +1091,8 @@ int main(void) {
                                      cmocka_unit_test(test_train_step),
                                      cmocka_unit_test(test_collectives),
                                      cmocka_unit_test(test_lookups),
+                                     cmocka_unit_test(test_elements),
+                                     cmocka_unit_test(test_updated_rows),
                                      cmocka_unit_test(test_scattered_rows),
                                      cmocka_unit_test(test_sums_of_rows),
                                      cmocka_unit_test(test_stacks),

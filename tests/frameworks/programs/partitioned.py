@@ -72,6 +72,13 @@ def gathers(a, i, j):
             jax.vmap(lambda r, k: r[k])(a, i), lax.dynamic_slice(a, (i[0], 0), (8, 8)))
 
 
+@case((16, 8), (32,), (32,), (32,), (32, 8), integers=(1, 2))
+def updates(a, i, j, u, rows):
+    """Single elements and rows of an array that is there, read, added to, and bounded."""
+    k = jnp.minimum(j, 7)
+    return a[i, k], a.at[i, k].add(u), a.at[i].add(rows), a.at[i, k].max(u), a.at[i].min(rows), jnp.diag(a[:8]), jnp.zeros((16, 8)).at[i, k].add(u)
+
+
 @case((16, 8), (16,), (16, 8), integers=(1,))
 def scatters(a, i, u):
     return (a.at[i].add(u), a.at[i].max(u), a.at[:, i % 8].mul(2.), a.at[3].set(1.), a.at[2:6].set(u[:4]), jnp.zeros_like(a).at[i].add(u),

@@ -1,14 +1,13 @@
-/* chlo.ragged_dot of f32: each group's rows are a product by BLAS, in pieces of a size of their own. */
+/* chlo.ragged_dot of f32: each group's rows are a product, one after the other, by gemm's kernels or, on hosts that have none, BLAS. */
 #include <cblas.h>
 
 #include "blas/blas.h"
+#include "dev/cpu/dot/gemm.h"
 #include "dev/cpu/kernel/kernel.h"
-
-#define PIECE 128 /* rows of a task's results */
 
 /* x [m, k]. Rows: times [groups, k, n], or [groups, n, k] if turned, [m, n]. Groups: times [m, n], [groups, k, n]. */
 typedef struct Ragged {
-  int64_t m, k, n, groups, pieces;
+  int64_t m, k, n, groups;
   bool turned;
   const float *x, *y;
   float *out;
@@ -19,37 +18,56 @@ static int64_t begin_of(const Ragged *r, int64_t g) { return g ? r->ends[g - 1] 
 
 static void put_zeros(float *x, int64_t n) { memset(x, 0, sizeof *x * (size_t)n); }
 
-static void multiply_rows(void *arg, int64_t begin, int64_t end) { /* pieces of PIECE rows */
-  const Ragged *r = arg;
-  blas_begin();
-  begin *= PIECE;
-  end = MIN(r->m, end * PIECE);
-  for (int64_t g = 0; g < r->groups; g++) {
-    int64_t from = MAX(begin, begin_of(r, g)), to = MIN(end, r->ends[g]);
-    if (from >= to) continue;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, r->turned ? CblasTrans : CblasNoTrans,
-                (blasint)(to - from), (blasint)r->n, (blasint)r->k, 1, r->x + from * r->k,
-                (blasint)r->k, r->y + g * r->k * r->n, (blasint)(r->turned ? r->k : r->n), 0,
-                r->out + from * r->n, (blasint)r->n);
+/* c[m, n] = a b, where one of the steps of each operand is 1. false: no memory. */
+static bool multiply(int64_t m, int64_t n, int64_t k, const GemmArgs *x) {
+  Gemm g;
+  if (gemm_kernels()) {
+    gemm_plan(&g, m, n, k, (GemmTypes){DT_F32, DT_F32, DT_F32}, 1, GEMM_SMALLER, x->b_col == 1);
+    return gemm_run(&g, x, NULL, false);
   }
-  int64_t rest = MAX(begin, r->ends[r->groups - 1]); /* rows of no group */
-  if (rest < end) put_zeros(r->out + rest * r->n, (end - rest) * r->n);
+  blas_begin();
+  cblas_sgemm(CblasRowMajor, x->a_k == 1 ? CblasNoTrans : CblasTrans,
+              x->b_col == 1 ? CblasNoTrans : CblasTrans, (blasint)m, (blasint)n, (blasint)k, 1,
+              x->a, (blasint)(x->a_k == 1 ? MAX(x->a_row, k) : x->a_k), x->b,
+              (blasint)(x->b_col == 1 ? MAX(x->b_k, n) : x->b_col), 0, x->c, (blasint)n);
+  return true;
 }
 
-static void sum_groups(void *arg, int64_t begin,
-                       int64_t end) { /* groups, in pieces of PIECE of k */
-  const Ragged *r = arg;
-  blas_begin();
-  for (int64_t i = begin; i < end; i++) {
-    int64_t g = i / r->pieces, k0 = i % r->pieces * PIECE, k = MIN(PIECE, r->k - k0),
-            from = begin_of(r, g), rows = r->ends[g] - from;
-    float *out = r->out + (g * r->k + k0) * r->n;
-    if (rows == 0) put_zeros(out, k * r->n);
-    else
-      cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (blasint)k, (blasint)r->n, (blasint)rows,
-                  1, r->x + from * r->k + k0, (blasint)r->k, r->y + from * r->n, (blasint)r->n, 0,
-                  out, (blasint)r->n);
+static bool multiply_rows(const Ragged *r) {
+  if (r->k == 0) put_zeros(r->out, r->m * r->n);
+  for (int64_t g = 0; g < r->groups; g++) {
+    int64_t from = begin_of(r, g);
+    GemmArgs x = {.a = r->x + from * r->k,
+                  .a_row = r->k,
+                  .a_k = 1,
+                  .b = r->y + g * r->k * r->n,
+                  .b_col = r->turned ? r->k : 1,
+                  .b_k = r->turned ? 1 : r->n,
+                  .c = r->out + from * r->n,
+                  .c_row = r->n};
+    if (r->k > 0 && r->ends[g] > from && !multiply(r->ends[g] - from, r->n, r->k, &x)) return false;
   }
+  int64_t rest = r->ends[r->groups - 1]; /* rows of no group */
+  put_zeros(r->out + rest * r->n, (r->m - rest) * r->n);
+  return true;
+}
+
+static bool sum_groups(const Ragged *r) {
+  for (int64_t g = 0; g < r->groups; g++) {
+    int64_t from = begin_of(r, g), rows = r->ends[g] - from;
+    float *out = r->out + g * r->k * r->n;
+    GemmArgs x = {.a = r->x + from * r->k,
+                  .a_row = 1,
+                  .a_k = r->k,
+                  .b = r->y + from * r->n,
+                  .b_col = 1,
+                  .b_k = r->n,
+                  .c = out,
+                  .c_row = r->n};
+    if (rows == 0) put_zeros(out, r->k * r->n);
+    else if (!multiply(r->k, r->n, rows, &x)) return false;
+  }
+  return true;
 }
 
 static const int64_t *list_of(const Op *op, const char *name, int *n) {
@@ -100,13 +118,11 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
               .y = in[1],
               .out = out[0]};
   r.n = y->dims[sums || r.turned ? 1 : 2];
-  r.pieces = (r.k + PIECE - 1) / PIECE;
   r.ends = xmalloc(sizeof *r.ends * (size_t)r.groups);
   find_ends(&r, op->operands[2]->type->dtype, in[2]);
-  if (sums) cpu_parallel(r.groups * r.pieces, 1, sum_groups, &r);
-  else cpu_parallel((r.m + PIECE - 1) / PIECE, 1, multiply_rows, &r);
+  bool ok = type_count(op_type(op)) == 0 || (sums ? sum_groups(&r) : multiply_rows(&r));
   free(r.ends);
-  return NULL;
+  return ok ? NULL : op_err(op, ERR_EXHAUSTED, "no memory for packed operands");
 }
 
 static double flops(const Op *op) {

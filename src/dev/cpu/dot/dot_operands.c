@@ -1,6 +1,17 @@
-/* Operands whose dimensions do not flatten, copied in an order where they do. */
+/* Where the operands of a product of a batch begin; those whose dimensions do not flatten, copied in an order where they do. */
 #include "dev/cpu/dot/dot.h"
 #include "dev/cpu/kernel/mem.h"
+
+/* Elements of the operands before those of product b. */
+void dot_batch_at(const Dot *d, int64_t b, int64_t *lhs, int64_t *rhs) {
+  *lhs = *rhs = 0;
+  for (int i = d->n_batch - 1; i >= 0; i--) {
+    int64_t at = i ? b % d->batch_dims[i] : b;
+    b /= d->batch_dims[i];
+    *lhs += at * d->lhs_batch[i];
+    *rhs += at * d->rhs_batch[i];
+  }
+}
 
 bool dot_operands(const Dot *d, void *const *in, DotOperands *o) {
   *o = (DotOperands){.at = {in[0], in[1]}};

@@ -136,17 +136,6 @@ static Dot *plan_dot(const Op *op, bool any_stride) {
   return d;
 }
 
-/* Elements of the operands before those of product b. */
-void dot_batch_at(const Dot *d, int64_t b, int64_t *lhs, int64_t *rhs) {
-  *lhs = *rhs = 0;
-  for (int i = d->n_batch - 1; i >= 0; i--) {
-    int64_t at = i ? b % d->batch_dims[i] : b;
-    b /= d->batch_dims[i];
-    *lhs += at * d->lhs_batch[i];
-    *rhs += at * d->rhs_batch[i];
-  }
-}
-
 /* A product and the plan of one way to compute it. */
 static Err *prepare(const Op *op, bool any_stride, bool (*plan)(Dot *d), void **state) {
   Dot *d = plan_dot(op, any_stride);

@@ -254,3 +254,12 @@ void block_close_sweep(Gen *g, const RowBlock *b) {
   g->point[1] = b->resume;
   g->level = 1;
 }
+
+void gen_set_results(Gen *g, int reduce, const V *v) {
+  for (int k = 0; k < g->d->nodes.n; k++) {
+    DagNode *o = &g->d->nodes.v[k];
+    if (o->kind != N_REDUCE || o->reduce != reduce) continue;
+    o->val = v[o->v->index];
+    o->epoch = g->epoch[o->level];
+  }
+}

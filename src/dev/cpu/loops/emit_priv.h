@@ -133,8 +133,13 @@ typedef struct Gen {
   LLVMValueRef bufs, begin, end; /* parameters */
 } Gen;
 
-/* jit.c */
+/* host.c */
+typedef struct GenHost {
+  char *triple, *cpu, *features; /* as LLVM says them */
+} GenHost;
+const GenHost *gen_host(void);
 LLVMTypeRef gen_fn_type(Gen *g);
+LLVMValueRef gen_fn(Gen *g, const char *name); /* of that type */
 
 /* emit_types.c */
 LLVMValueRef gen_helper(Gen *g, const char *name, int n_args,
@@ -231,6 +236,5 @@ LLVMValueRef math_stored(Gen *g, LLVMValueRef v); /* on the stack: where */
 
 /* loops.c */
 Err *gen_fusion(Gen *g, Dag *d, const char *name, FusedCode *out);
-LLVMValueRef gen_fn(Gen *g, const char *name);
 
 #endif

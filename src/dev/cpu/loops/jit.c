@@ -54,33 +54,24 @@ struct Jit {
   Buf bytes;   /* of what was compiled, or found */
 };
 
-static pthread_once_t host_once = PTHREAD_ONCE_INIT, target_once = PTHREAD_ONCE_INIT;
+static pthread_once_t target_once = PTHREAD_ONCE_INIT;
 static LLVMTargetRef target;
-static char *host_triple, *host_cpu, *host_features, *no_target;
-
-static void know_host(void) {
-  host_triple = LLVMGetDefaultTargetTriple();
-  host_cpu = LLVMGetHostCPUName();
-  char *features = LLVMGetHostCPUFeatures();
-  /* 256 bits stand for a host without AVX-512: no masks, sixteen registers. */
-  host_features = xasprintf("%s%s", features, cpu_vector_bits() < 512 ? ",-avx512f" : "");
-  LLVMDisposeMessage(features);
-}
+static char *no_target;
 
 static void start(void) {
   const char *const options[] = {"weft", "-disable-lsr", "-disable-post-ra"};
   LLVMParseCommandLineOptions(COUNT_OF(options), options, NULL);
   LLVMInitializeNativeTarget();
   LLVMInitializeNativeAsmPrinter();
-  if (LLVMGetTargetFromTriple(host_triple, &target, &no_target)) target = NULL;
+  if (LLVMGetTargetFromTriple(gen_host()->triple, &target, &no_target)) target = NULL;
 }
 
 void jit_host(Buf *out) {
-  pthread_once(&host_once, know_host);
+  const GenHost *h = gen_host();
   unsigned major, minor, patch;
   LLVMGetVersion(&major, &minor, &patch);
   buf_printf(out, "%s\nllvm %u.%u.%u\n%s\n%s\n%s\n%d %d\n", build_id() ? build_id() : "", major,
-             minor, patch, host_triple, host_cpu, host_features, cpu_vector_bits(), libmvec_here());
+             minor, patch, h->triple, h->cpu, h->features, cpu_vector_bits(), libmvec_here());
 }
 
 /* ---- collecting ---- */
@@ -156,8 +147,9 @@ static LLVMTargetMachineRef machine_take(void) {
   if (machines.n) tm = machines.v[--machines.n];
   pthread_mutex_unlock(&machines_lock);
   if (tm) return tm;
-  return LLVMCreateTargetMachine(target, host_triple, host_cpu, host_features,
-                                 LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+  const GenHost *h = gen_host();
+  return LLVMCreateTargetMachine(target, h->triple, h->cpu, h->features, LLVMCodeGenLevelDefault,
+                                 LLVMRelocPIC, LLVMCodeModelSmall);
 }
 
 static void machine_give(LLVMTargetMachineRef tm) {
@@ -223,7 +215,7 @@ static const char *passes_for(const Jit *j, const Unit *u) {
 
 static Err *unit_compile(Unit *u, const char *passes, LLVMTargetMachineRef tm) {
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(tm);
-  LLVMSetTarget(u->mod, host_triple);
+  LLVMSetTarget(u->mod, gen_host()->triple);
   LLVMSetModuleDataLayout(u->mod, layout);
   LLVMDisposeTargetData(layout);
   char *bad = NULL;
@@ -350,34 +342,6 @@ void jit_free(Jit *j) {
   drop_inputs(j);
   buf_free(&j->bytes);
   free(j);
-}
-
-/* ---- for the generators ---- */
-
-LLVMTypeRef gen_fn_type(Gen *g) {
-  LLVMTypeRef p = LLVMPointerTypeInContext(g->ctx, 0), i = LLVMInt64TypeInContext(g->ctx);
-  LLVMTypeRef args[4] = {p, i, i, p};
-  return LLVMFunctionType(LLVMVoidTypeInContext(g->ctx), args, 4, 0);
-}
-
-static void add_attr(Gen *g, LLVMValueRef fn, const char *key, const char *value) {
-  LLVMAttributeRef a =
-      LLVMCreateStringAttribute(g->ctx, key, (unsigned)strlen(key), value, (unsigned)strlen(value));
-  LLVMAddAttributeAtIndex(fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, a);
-}
-
-LLVMValueRef gen_fn(Gen *g, const char *name) {
-  LLVMValueRef fn = LLVMAddFunction(g->mod, name, gen_fn_type(g));
-  char bits[8];
-  snprintf(bits, sizeof bits, "%d", cpu_vector_bits());
-  add_attr(g, fn, "target-cpu", host_cpu);
-  add_attr(g, fn, "target-features", host_features);
-  add_attr(g, fn, "prefer-vector-width", bits);
-  add_attr(g, fn, "min-legal-vector-width", bits);
-  unsigned kind = LLVMGetEnumAttributeKindForName("nounwind", 8);
-  LLVMAddAttributeAtIndex(fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                          LLVMCreateEnumAttribute(g->ctx, kind, 0));
-  return fn;
 }
 
 bool jit_fusible(const Op *op) { return emit_supports(op); }

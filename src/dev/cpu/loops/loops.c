@@ -13,20 +13,6 @@
 
 #define B g->b
 
-void gen_decode(Gen *g, int level, V t, int first, int last) {
-  gen_at_level(g, level);
-  for (int i = last - 1; i >= first; i--) {
-    Loop *l = &g->d->loops[i];
-    if (i == first) {
-      l->iv = t;
-      return;
-    }
-    V e = gen_i64(g, l->extent);
-    l->iv = LLVMBuildURem(B, t, e, "");
-    t = LLVMBuildUDiv(B, t, e, "");
-  }
-}
-
 /* ---- loop fusions ---- */
 
 static void store_all(Gen *g, void *arg, int u) {
@@ -45,19 +31,6 @@ static bool is_braid(Gen *g, Dag *d) {
   d->vloop = n - 1;
   int64_t block = MIN(walk_braid_rows(g), rows);
   return (block * width + g->vl - 1) / g->vl * d->nodes.n <= MAX_BRAID;
-}
-
-void gen_open_runs(Gen *g, Dag *d, int p, int64_t block, int64_t width, FusedCode *out, V *lo,
-                   V *hi) {
-  RunShape r = shape_runs(d, p, block, width);
-  out->outer = r.outer;
-  out->grain = r.grain;
-  V t = gen_open_loop(g, 1, g->begin, g->end, 1), all = gen_i64(g, d->loops[p].extent);
-  gen_at_level(g, 1);
-  *lo = LLVMBuildMul(B, LLVMBuildURem(B, t, gen_i64(g, r.runs), ""), gen_i64(g, r.length), "");
-  *hi = LLVMBuildAdd(B, *lo, gen_i64(g, r.length), "");
-  *hi = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, *hi, all, ""), *hi, all, "");
-  gen_decode(g, 1, LLVMBuildUDiv(B, t, gen_i64(g, r.runs), ""), 0, p);
 }
 
 static void gen_braid(Gen *g, Dag *d, FusedCode *out) {

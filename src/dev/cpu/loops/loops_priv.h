@@ -157,15 +157,16 @@ void turned_flush(Gen *g, int level);
  * left whole, and nothing is generated. */
 bool gen_boxes(Gen *g, int tasks, const Walk *w);
 
-/* ---- loops.c: what the kinds of fusions share ---- */
+/* ---- what the kinds of fusions share ---- */
 
-/* Task number -> the loops first .. last - 1 */
+/* nodes.c: task number -> the loops first .. last - 1 */
 void gen_decode(Gen *g, int level, V t, int first, int last);
-/* Opens the tasks' loop: a task is a run, [*lo, *hi), of the rows of loop p at one place of the loops
+/* walk.c: opens the tasks' loop: a task is a run, [*lo, *hi), of the rows of loop p at one place of the loops
  * before it; runs begin at multiples of `block`. width: elements of a row. */
 void gen_open_runs(Gen *g, Dag *d, int p, int64_t block, int64_t width, FusedCode *out, V *lo,
                    V *hi);
-void gen_set_results(Gen *g, int reduce, const V *v); /* what the nodes of a reduction are now */
+/* blocks.c: what the nodes of a reduction are now */
+void gen_set_results(Gen *g, int reduce, const V *v);
 void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out);   /* rows.c */
 void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out); /* split.c */
 

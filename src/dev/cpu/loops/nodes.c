@@ -334,3 +334,17 @@ static V raw_node(Gen *g, int id) {
   n->epoch = g->epoch[n->level];
   return v;
 }
+
+void gen_decode(Gen *g, int level, V t, int first, int last) {
+  gen_at_level(g, level);
+  for (int i = last - 1; i >= first; i--) {
+    Loop *l = &g->d->loops[i];
+    if (i == first) {
+      l->iv = t;
+      return;
+    }
+    V e = gen_i64(g, l->extent);
+    l->iv = LLVMBuildURem(B, t, e, "");
+    t = LLVMBuildUDiv(B, t, e, "");
+  }
+}

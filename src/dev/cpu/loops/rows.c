@@ -32,15 +32,6 @@ static void sweep_flush(Gen *g, void *arg) {
   }
 }
 
-void gen_set_results(Gen *g, int reduce, const V *v) {
-  for (int k = 0; k < g->d->nodes.n; k++) {
-    DagNode *o = &g->d->nodes.v[k];
-    if (o->kind != N_REDUCE || o->reduce != reduce) continue;
-    o->val = v[o->v->index];
-    o->epoch = g->epoch[o->level];
-  }
-}
-
 /* ---- short rows: one in each lane, their elements one after the other without a loop ---- */
 
 static void across_rows(Gen *g, void *arg, int u) {

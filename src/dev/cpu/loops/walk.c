@@ -169,3 +169,16 @@ void walk_loops(Gen *g, int first, int level, const Walk *w) {
   if (w->flush && shape_flush_before(d, g->vl, first + 1, w->unroll)) w->flush(g, w->arg);
   gen_close_loop(g, level);
 }
+
+void gen_open_runs(Gen *g, Dag *d, int p, int64_t block, int64_t width, FusedCode *out, V *lo,
+                   V *hi) {
+  RunShape r = shape_runs(d, p, block, width);
+  out->outer = r.outer;
+  out->grain = r.grain;
+  V t = gen_open_loop(g, 1, g->begin, g->end, 1), all = gen_i64(g, d->loops[p].extent);
+  gen_at_level(g, 1);
+  *lo = LLVMBuildMul(B, LLVMBuildURem(B, t, gen_i64(g, r.runs), ""), gen_i64(g, r.length), "");
+  *hi = LLVMBuildAdd(B, *lo, gen_i64(g, r.length), "");
+  *hi = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, *hi, all, ""), *hi, all, "");
+  gen_decode(g, 1, LLVMBuildUDiv(B, t, gen_i64(g, r.runs), ""), 0, p);
+}

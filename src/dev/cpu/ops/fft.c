@@ -136,9 +136,7 @@ void fft_free(Fft *f) {
   free(f);
 }
 
-int64_t fft_area(const Fft *f) {
-  return 2 * fft_lanes(f->wide) * (f->longer ? f->longer->n : f->n);
-}
+int64_t fft_area(const Fft *f) { return fft_area_of(f, fft_lanes(f->wide)); }
 
 FftRow *fft_row_new(int64_t n, bool wide) {
   FftRow *r = xcalloc(1, sizeof *r);

@@ -87,6 +87,9 @@ void fft_row_free(FftRow *r);
 
 /* Elements (of float or double) that each of the two areas of fft_forward has. */
 int64_t fft_area(const Fft *f);
+static inline int64_t fft_area_of(const Fft *f, int64_t lanes) {
+  return 2 * lanes * (f->longer ? f->longer->n : f->n);
+}
 /* And of .row. */
 int64_t fft_row_area(const FftRow *r);
 

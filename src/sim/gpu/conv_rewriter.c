@@ -23,6 +23,22 @@ GpuConv gpu_conv_way(const HNode *n) {
 
 /* ---- orders ---------------------------------------------------------------------------------- */
 
+HNode *gpu_transposed(Expand *x, HNode *of, const HNode *n, const int64_t *perm) {
+  int64_t d[64];
+  for (int i = 0; i < x->made.n; i++) {
+    HNode *t = x->made.v[i];
+    if (t->kind == H_TRANSPOSE && t->in[0] == of &&
+        !memcmp(t->dims, perm, sizeof *perm * (size_t)of->rank))
+      return t;
+  }
+  for (int i = 0; i < of->rank; i++) d[i] = of->d[perm[i]];
+  HNode *t = hlo_node(x->g, x->c, H_TRANSPOSE, OP_TRANSPOSE, n->src, of->dt, of->rank, d, 1, &of);
+  t->n_dims = of->rank;
+  t->dims = hlo_ints(x->g, perm, of->rank);
+  *vec_push(&x->made) = t;
+  return t;
+}
+
 /* Dimensions by their roles, as listed; false: so they lie already. */
 static bool by_roles(const HNode *v, const char *roles, const char *order, int64_t *perm) {
   int w = 0;

@@ -58,22 +58,6 @@ static bool reads(const HNode *x, const Side *s) {
   return true;
 }
 
-HNode *gpu_transposed(Expand *x, HNode *of, const HNode *n, const int64_t *perm) {
-  int64_t d[64];
-  for (int i = 0; i < x->made.n; i++) {
-    HNode *t = x->made.v[i];
-    if (t->kind == H_TRANSPOSE && t->in[0] == of &&
-        !memcmp(t->dims, perm, sizeof *perm * (size_t)of->rank))
-      return t;
-  }
-  for (int i = 0; i < of->rank; i++) d[i] = of->d[perm[i]];
-  HNode *t = hlo_node(x->g, x->c, H_TRANSPOSE, OP_TRANSPOSE, n->src, of->dt, of->rank, d, 1, &of);
-  t->n_dims = of->rank;
-  t->dims = hlo_ints(x->g, perm, of->rank);
-  *vec_push(&x->made) = t;
-  return t;
-}
-
 /* Matrices and vectors by the batch are multiplied and added up as they lie, by no library. */
 static bool matrix_times_vector(const HConv *c) { return c->batch > 1 && (c->m == 1 || c->n == 1); }
 

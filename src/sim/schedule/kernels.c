@@ -15,6 +15,13 @@ Kernel *sched_kernel(Schedule *p) {
   return k;
 }
 
+void sched_kernel_free(Kernel *k) {
+  vec_free(&k->roots);
+  vec_free(&k->inner);
+  vec_free(&k->reads);
+  vec_free(&k->waits);
+}
+
 static int by_id(const void *a, const void *b) {
   const HNode *x = *(HNode *const *)a, *y = *(HNode *const *)b;
   return x->id < y->id ? -1 : x->id > y->id;

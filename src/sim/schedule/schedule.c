@@ -7,13 +7,6 @@
 #include "sim/hlo/query.h"
 #include "sim/schedule/compiler.h"
 
-void sched_kernel_free(Kernel *k) {
-  vec_free(&k->roots);
-  vec_free(&k->inner);
-  vec_free(&k->reads);
-  vec_free(&k->waits);
-}
-
 static void live_ranges(Schedule *p) {
   int end = p->kernels.n;
   for (int i = 0; i < p->values.n; i++) {

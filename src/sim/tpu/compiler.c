@@ -13,6 +13,7 @@ static void layout(Schedule *p) {
   tpu_layouts(p);
   tpu_pairs(p);
   tpu_copies(p);
+  if (!p->comp->parent) tpu_received(p);
 }
 
 /* Of bf16; 8-bit numbers where there are units for them; f32 in as many passes as it asks for. */

@@ -14,12 +14,6 @@ static double up(double x, double m) { return ceil(x / m) * m; }
 /* In the tile: not a batch dimension of a dot, not a spatial one of a convolution. */
 static bool role_ok(const HConv *c, char r) { return c->is_conv ? r != 's' : r != 'b'; }
 
-void tpu_conv_order(const CostParams *params, const HNode *n, const HConv *c, const char *roles,
-                    int *order) {
-  if (!value_order_roles(params, n, roles, c->is_conv ? 's' : 'b', order))
-    value_order_default(params, n, order); /* fewer than two allowed ones: any second one */
-}
-
 #define PATHS 1000 /* operations looked at, on ways that lead nowhere, too */
 
 static LayoutFound argument(const LayoutWalk *w, const HNode *n, int *order) {

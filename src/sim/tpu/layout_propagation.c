@@ -1,5 +1,6 @@
 /* Layouts through reshapes and other operations. */
 #include "sim/tpu/layout_propagation.h"
+#include "sim/tpu/tpu.h"
 
 void regroup(const HNode *x, const HNode *n, Regroup *r) {
   int i = 0, j = 0;
@@ -98,6 +99,12 @@ int layout_row(const HNode *dot, int d) {
   for (int i = 0; i < dot->rank; i++)
     if (dot->conv->out[i] == 'm' && at++ == row) return i;
   return -1;
+}
+
+void tpu_conv_order(const CostParams *params, const HNode *n, const HConv *c, const char *roles,
+                    int *order) {
+  if (!value_order_roles(params, n, roles, c->is_conv ? 's' : 'b', order))
+    value_order_default(params, n, order); /* fewer than two allowed ones: any second one */
 }
 
 bool layout_through(const HNode *n, const HNode *x, const int *from, int *to) {

@@ -197,9 +197,9 @@ for _ in range(4):
     second.step()
 """
 USED = """import torch
-a = torch.nn.Linear(4, 5, device="cuda")
+a = torch.nn.Linear(4, 5).cuda()
 with torch.inference_mode():
-    print(a(torch.ones(7, 4, device="cuda")).sum().item())
+    print(a(torch.ones(7, 4).cuda()).sum().item())
 """
 ASKS = """import argparse
 parser = argparse.ArgumentParser()
@@ -213,7 +213,7 @@ def test_scripts_of_other_kinds(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(TWO)
     _, r = estimated(script)
-    assert r.returncode == 0 and "exp_avg of Linear.weight f32[5,4]" in r.stdout.replace("  ", " ") and "f32[6,5]" in r.stdout, r.stdout + r.stderr
+    assert r.returncode == 0 and "f32[5,4]" in r.stdout and "f32[6,5]" in r.stdout and "exp_avg of " in r.stdout, r.stdout + r.stderr
     script.write_text(USED)
     _, r = estimated(script)
     assert r.returncode == 0 and "f32[7,4]" in r.stdout and "no step of an optimizer" in r.stderr, r.stdout + r.stderr

@@ -72,9 +72,9 @@ static const char usage[] =
     "  --option K=V       create option for the plugin (repeatable)\n"
     "  --out DIR          run folder: checkpoint.safetensors, events.out.tfevents.*, result.json\n"
     "  --overwrite        DIR may hold a run already: it is replaced\n"
-    "  --resume RUN       go on with a run (folder or checkpoint) by its own settings; MODEL may "
-    "be\n"
-    "                     left out\n"
+    "  --resume RUN       go on with a run (folder or checkpoint) by its own settings, and keep it "
+    "in\n"
+    "                     its folder unless --out names another; MODEL may be left out\n"
     "  --init FILE        begin with the weights of a run or other safetensors, by name; of a run\n"
     "                     with its --size, --length and --tokenizer, unless they are given\n"
     "  --save-every N     steps between checkpoints; or --save-minutes X (default 10; 0: at the "
@@ -212,6 +212,7 @@ typedef struct Args {
   TrainRun r;
   const char *data, *data_dir, *tokenizer, *dump, *profile, *log;
   char *resume, *init, *init_tokenizer; /* of the run that --init names */
+  const char *folder;                   /* of --resume; NULL: it names a file */
   int64_t save_every;
   double save_minutes; /* below 0: not given */
   bool compare, overwrite;
@@ -667,6 +668,13 @@ static int own_devices(const CliArgs *args, Args *a, int all) {
   return 0;
 }
 
+/* A run that goes on by its folder is kept there, unless --out says another place. */
+static void take_resume(Args *a, const char *run) {
+  free(a->resume);
+  a->resume = checkpoint_path(run);
+  a->folder = strcmp(a->resume, run) ? run : NULL;
+}
+
 /* All that the command line says, with what it says nothing of. */
 static int take_args(CliArgs *args, Args *a) {
   const char *optimizer = NULL;
@@ -674,7 +682,7 @@ static int take_args(CliArgs *args, Args *a) {
   for (int o; (o = cli_next(args)) != -1;) { /* brings MODEL to the end of argv */
     if (o == CLI_HELP) return print_usage(), -1;
     if (o == '?') return 2;
-    if (o == O_RESUME) a->resume = checkpoint_path(optarg);
+    if (o == O_RESUME) take_resume(a, optarg);
     if (o == opt) optimizer = optarg;
     if (o == O_INIT) a->own.init = optarg;
     if (o >= O_STATE && o < O_SETTING && !set_own(args, o, a)) return 2;
@@ -691,6 +699,7 @@ static int take_args(CliArgs *args, Args *a) {
   for (int o; (o = cli_next(args)) != -1;)
     if (!set(args, o, a)) return 2;
   TrainConfig *c = &a->r.config;
+  if (!a->r.out) a->r.out = a->folder;
   if (a->adopted && c->batch != adopt_batch(a->adopted))
     return cli_wrong(args, "--batch %lld: the step is made for %lld examples", (long long)c->batch,
                      (long long)adopt_batch(a->adopted));

@@ -93,7 +93,7 @@ def test_predict_pictures(pictures):
         np.testing.assert_allclose([got[k] for k in range(4)], w, rtol=1e-4, atol=1e-6)
 
 
-def test_eval_is_what_training_said(pictures):
+def test_eval_is_what_training_said(pictures, tmp_path):
     place, x, y = pictures
     result = json.loads((place / "run/result.json").read_text())
     r = weft("eval", place / "run", "--json")
@@ -102,7 +102,7 @@ def test_eval_is_what_training_said(pictures):
     z = Net(4).apply({"params": weights(place / "run")}, x[:20] / np.float32(255))
     assert said["examples"] == 20 and said["loss"] == pytest.approx(result["test_loss"], rel=1e-5) == pytest.approx(float(classes(z, y[:20])), rel=1e-4)
     assert said["accuracy"] == pytest.approx(float((np.argmax(z, -1) == y[:20]).mean()))
-    r = weft("train", "--resume", place / "run", "--steps", STEPS + 2, "--no-compare", "--json")  # goes on with all its programs
+    r = weft("train", "--resume", place / "run", "--steps", STEPS + 2, "--no-compare", "--json", "--out", tmp_path / "on")  # goes on with all its programs
     assert r.returncode == 0 and json.loads(r.stdout)["test_loss"] > 0, r.stderr
 
 

@@ -309,6 +309,10 @@ def test_an_interrupt_keeps_the_state(tmp_path):
     steps = json.loads((out / "result.json").read_text())["steps"]
     again = weft(*command[1:], "--resume", out, "--steps", steps + 3, "--no-compare", "--json")
     assert again.returncode == 0 and json.loads(again.stdout)["steps"] == 3, again.stderr
+    kept = weft("train", "--resume", out, "--steps", steps + 5, "--no-compare")  # in its folder, unasked
+    assert kept.returncode == 0 and json.loads((out / "result.json").read_text())["step"] == steps + 5, kept.stderr
+    elsewhere = weft("train", "--resume", out / "checkpoint.safetensors", "--steps", steps + 6, "--no-compare", "--no-eval")
+    assert elsewhere.returncode == 0 and "not kept" in elsewhere.stderr
     empty = weft(*command[1:], "--resume", tmp_path)
     assert empty.returncode == 1 and "checkpoint.safetensors" in empty.stderr
 

@@ -152,7 +152,7 @@ typedef struct GemmArgs {
   const void *a, *b;                     /* element (i, p) of a at i * a_row + p * a_k, .. */
   int64_t a_row, a_k, b_col, b_k, c_row; /* elements */
   void *c;
-  bool add; /* to what c holds; f32 only */
+  bool add;            /* to what c holds; f32 only */
   GemmGatherFn gather; /* NULL: a is in memory */
   /* Where row i of the results begins; NULL: at c + i * c_row. f32 only. */
   float *(*c_at)(const void *of, int64_t row);

@@ -264,7 +264,8 @@ FN static void NAME(row)(const FftJob *j, int64_t i, void *x, void *y) {
   }
   (j->inverse ? NAME(first_swapped) : NAME(first))(in, m, row->w, y);
   bool real = j->form == FFT_FROM_REAL;
-  NAME(Sink) sink = {real ? (T *)x + fft_area_of(row->rest, LANES) : out, LANES, real ? 1 : (T)j->scale};
+  NAME(Sink)
+  sink = {real ? (T *)x + fft_area_of(row->rest, LANES) : out, LANES, real ? 1 : (T)j->scale};
   NAME(transform)(row->rest, y, 0, x, j->inverse, &sink);
   if (real) NAME(untie)(n, j->untie, sink.out, out);
 }

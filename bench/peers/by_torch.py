@@ -3,6 +3,7 @@ what its documentation advises for speed on a CPU. Modes "xla" and "tpu": the sa
 WEFT_DEVICE), with its plain optimizers and a `torch_xla.sync()` at the end of each step."""
 import functools
 import math
+import os
 
 import numpy as np
 import torch
@@ -167,7 +168,10 @@ def device_of(mode):
     """The device, and what ends a step there."""
     if mode == "xla":
         import torch_xla
-        return torch_xla.device(), functools.partial(torch_xla.sync, wait=True)
+        device = torch_xla.device()
+        if os.environ.get("WEFT_DEVICE") and torch_xla.runtime.device_type() == "CPU":
+            raise SystemExit("PyTorch/XLA does not find weft, its own CPU would be measured: pip install weft there")
+        return device, functools.partial(torch_xla.sync, wait=True)
     if mode == "tpu":
         import torch_tpu  # noqa: F401
         return torch.device("tpu"), torch.accelerator.synchronize

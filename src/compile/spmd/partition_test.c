@@ -1,111 +1,21 @@
 /* The partitioned program, run by 8 processes on the interpreter, answers like the global one: the
  * golden programs that JAX sharded over 8 devices, arguments cut and results joined by their
  * shardings. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "compile/spmd/partition_test.h"
 
-#include "base/err_test.h"
 #include "base/npy.h"
-#include "compile/pass/pass.h"
-#include "compile/spmd/partition.h"
-#include "compile/spmd/propagate.h"
-#include "interp/interp.h"
 #include "ir/random_test.h"
-#include "stablehlo/stablehlo.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DEVICES 8
 #define PROGRAMS 100
 #define CORPUS WEFT_SOURCE_DIR "/tests/golden/corpus/"
-
-static Module *parsed(const char *name, const char *text) {
-  Module *m = NULL;
-  ok(stablehlo_read(name, str_from(text), &m));
-  return m;
-}
 
 static Tensor *tensor_of(const Npy *a, DType t) {
   Tensor *x = tensor_make(t, a->rank, a->dims);
   memcpy(x->data, a->data, tensor_bytes(x));
   return x;
-}
-
-static const Sharding *sharding(const NamedAttr *attrs, int n) {
-  const Attr *a = attrs_get(attrs, n, "sdy.sharding");
-  return a ? a->sharding : NULL;
-}
-
-static double number(const Tensor *t, int64_t k) {
-  return dtype_is_float(t->dtype) ? elem_get_f64(t->dtype, tensor_at(t, k))
-                                  : (double)elem_get_i64(t->dtype, tensor_at(t, k));
-}
-
-static double largest(const Tensor *t) {
-  double most = 1;
-  for (int64_t k = 0; k < t->count; k++)
-    if (isfinite(number(t, k))) most = fmax(most, fabs(number(t, k)));
-  return most;
-}
-
-/* What the propagation noted is gone: operations that are equal look so. */
-static Err *has_no_notes(Op *op, void *unused) {
-  (void)unused;
-  assert_null(op_attr(op, "weft.sharding"));
-  return NULL;
-}
-
-/* m: inlined, sharded, taken. args and want: whole arrays. tolerance[j]: of result j's largest; NULL: 1e-4. */
-static void check_module(const char *name, Module *m, Tensor *const *args, Tensor *const *want,
-                         const double *tolerance) {
-  Module *shardings = module_clone(m); /* keeps what the partitioner drops */
-  pass_propagate(shardings, false);
-  const Func *sf = module_main(shardings);
-  bool done = false;
-  ok(pass_partition(m, &done));
-  assert_true(done);
-  ok(ir_verify(m));
-  ok(ir_walk(module_main(m)->body, has_no_notes, NULL));
-  const Func *f = module_main(m);
-  int n_in = f->type->n_elems, n_out = f->type->n_results;
-  Shards *in = xcalloc((size_t)n_in, sizeof *in), *out = xcalloc((size_t)n_out, sizeof *out);
-  for (int i = 0; i < n_in; i++) {
-    const Sharding *s = sharding(sf->arg_attrs[i], sf->n_arg_attrs[i]);
-    in[i] = (Shards){DEVICES, xcalloc(DEVICES, sizeof(Tensor *))};
-    for (int p = 0; p < DEVICES; p++) {
-      if (s) ok(shard_cut(args[i], s, module_mesh(shardings, s->mesh_name), p, &in[i].t[p]));
-      else in[i].t[p] = tensor_retain(args[i]);
-    }
-  }
-  InterpOpts opts = {.partitions = DEVICES};
-  ok(interp_run(m, STR(""), &opts, in, n_in, out, n_out));
-  for (int j = 0; j < n_out; j++) {
-    const Sharding *s = sharding(sf->res_attrs[j], sf->n_res_attrs[j]);
-    Tensor *whole;
-    if (s && out[j].n > 1)
-      ok(shard_join(out[j].t, DEVICES, s, module_mesh(shardings, s->mesh_name), want[j]->rank,
-                    want[j]->dims, &whole));
-    else whole = tensor_retain(out[j].t[0]);
-    assert_int_equal(whole->count, want[j]->count);
-    double allowed = (tolerance ? tolerance[j] : 1e-4) * largest(want[j]);
-    for (int64_t k = 0; k < whole->count; k++) {
-      double g = number(whole, k), w = number(want[j], k);
-      if (g != w && !(isnan(g) && isnan(w)) && !(fabs(g - w) <= allowed))
-        fail_msg("%s: result %d [%lld] is %g, want %g", name, j, (long long)k, g, w);
-    }
-    tensor_release(whole);
-    shards_free(&out[j]);
-  }
-  for (int i = 0; i < n_in; i++) shards_free(&in[i]);
-  free(in);
-  free(out);
-  module_free(m);
-  module_free(shardings);
 }
 
 static void check_program(const char *name) {
@@ -133,43 +43,6 @@ static void check_program(const char *name) {
     for (int i = 0; i < n[k]; i++) tensor_release(t[k][i]);
   npz_free(&z);
   buf_free(&bytes);
-}
-
-/* A program on made-up arguments, against itself on one device. Returns how many of its operations
- * exchange whole arrays. m: taken. */
-static int check_on_itself(const char *name, Module *m, const double *tolerance) {
-  const Type *type = module_main(m)->type;
-  int n_in = type->n_elems, n_out = type->n_results, gathers = 0;
-  Tensor *args[8], *want[8];
-  Shards in[8], out[8];
-  for (int i = 0; i < n_in; i++) {
-    const Type *t = type->elems[i];
-    args[i] = tensor_make(t->dtype, t->rank, t->dims);
-    for (int64_t k = 0; k < args[i]->count; k++) {
-      if (dtype_is_float(t->dtype)) elem_set_f64(t->dtype, tensor_at(args[i], k), (double)(k % 13));
-      else elem_set_i64(t->dtype, tensor_at(args[i], k), k * 5 % 7);
-    }
-    in[i] = (Shards){1, &args[i]};
-  }
-  memset(out, 0, sizeof out);
-  ok(interp_run(m, STR(""), &(InterpOpts){0}, in, n_in, out, n_out));
-  for (int j = 0; j < n_out; j++) want[j] = out[j].t[0];
-  Module *parts = module_clone(m);
-  bool done;
-  ok(pass_partition(parts, &done));
-  for (const Op *op = module_main(parts)->body->first; op; op = op->next)
-    gathers += op->kind == OP_ALL_GATHER;
-  module_free(parts);
-  check_module(name, m, args, want, tolerance);
-  for (int i = 0; i < n_in; i++) tensor_release(args[i]);
-  for (int j = 0; j < n_out; j++) shards_free(&out[j]);
-  return gathers;
-}
-
-static int check_text(const char *name, const char *text) {
-  Module *m = parsed(name, text);
-  ok(pass_inline(m));
-  return check_on_itself(name, m, NULL);
 }
 
 /* ---- random programs ------------------------------------------------------------------------- */
@@ -233,8 +106,6 @@ static void test_random(void **state) {
 }
 
 /* ---- small programs -------------------------------------------------------------------------- */
-
-#define MESH "sdy.mesh @m = <[\"d\"=8]>\n"
 
 /* What cross-entropy does: a batch's own entries are picked, and their gradients put back. */
 /* clang-format off */
@@ -502,9 +373,7 @@ static const char picked_for_own[] = MESH
  * the sums of its own tokens alone. */
 static void test_scattered_rows(void **state) {
   (void)state;
-  Module *m = parsed("picked for own", picked_for_own);
-  bool done;
-  ok(pass_partition(m, &done));
+  Module *m = partitioned("picked for own", picked_for_own);
   int scattered = 0, summed = 0;
   for (const Op *op = module_main(m)->body->first; op; op = op->next) {
     scattered += op->kind == OP_REDUCE_SCATTER;
@@ -535,9 +404,7 @@ static const char diagonal[] = MESH
  * matrix stays where it is. */
 static void test_elements(void **state) {
   (void)state;
-  Module *m = parsed("elements", diagonal);
-  bool done;
-  ok(pass_partition(m, &done));
+  Module *m = partitioned("elements", diagonal);
   for (const Op *op = module_main(m)->body->first; op; op = op->next)
     if (op_info[op->kind].cls == OC_COLLECTIVE && op->n_results)
       assert_true(type_count(op_type(op)) < 64); /* indices and elements */
@@ -732,301 +599,6 @@ static void test_contests(void **state) {
   }
 }
 
-/* A weight's gradient of a batch over two axes, one of which cuts the weight: each device gets its part of the
- * sum over that axis, and parts are summed over the other, as XLA has it. */
-static void test_scattered_sums(void **state) {
-  (void)state;
-  static const char text[] =
-      "sdy.mesh @m = <[\"d\"=2, \"f\"=4]>\n"
-      "func.func @main(%x: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\", \"f\"}, "
-      "{}]>}, "
-      "%y: tensor<16x12xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\", \"f\"}, {}]>}) -> "
-      "(tensor<8x12xf32> {sdy.sharding = #sdy.sharding<@m, [{\"f\"}, {}]>}) {\n"
-      "  %w = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : (tensor<16x8xf32>, "
-      "tensor<16x12xf32>) -> tensor<8x12xf32>\n"
-      "  return %w : tensor<8x12xf32>\n}";
-  Module *m = parsed("scattered sums", text);
-  bool done;
-  ok(pass_partition(m, &done));
-  int scatters = 0, sums = 0, slices = 0;
-  for (const Op *op = module_main(m)->body->first; op; op = op->next) {
-    scatters += op->kind == OP_REDUCE_SCATTER;
-    sums += op->kind == OP_ALL_REDUCE && op_type(op)->dims[0] == 2;
-    slices += op->kind == OP_DYNAMIC_SLICE;
-  }
-  assert_int_equal(scatters, 1);
-  assert_int_equal(sums, 1);
-  assert_int_equal(slices, 0);
-  module_free(m);
-  check_text("scattered sums", text);
-}
-
-/* The same where the other operand's batch is cut over the first axis alone, as its columns are cut over the second: what
- * both have in common stays, and the rest of the first one's batch is fetched, not all of it. */
-static void test_batch_in_common(void **state) {
-  (void)state;
-  static const char text[] =
-      "sdy.mesh @m = <[\"d\"=2, \"f\"=4]>\n"
-      "func.func @main(%x: tensor<16x12xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\", \"f\"}, "
-      "{}]>}, "
-      "%y: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {\"f\"}]>}) -> "
-      "(tensor<12x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"f\"}]>}) {\n"
-      "  %w = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : (tensor<16x12xf32>, "
-      "tensor<16x8xf32>) -> tensor<12x8xf32>\n"
-      "  return %w : tensor<12x8xf32>\n}";
-  Module *m = parsed("batch in common", text);
-  bool done;
-  ok(pass_partition(m, &done));
-  int fetched = 0, sums = 0;
-  for (const Op *op = module_main(m)->body->first; op; op = op->next) {
-    if (op->kind == OP_ALL_GATHER) assert_int_equal(op_type(op)->dims[0], 8), fetched++;
-    sums += op->kind == OP_ALL_REDUCE;
-  }
-  assert_int_equal(fetched, 1);
-  assert_int_equal(sums, 1);
-  module_free(m);
-  check_text("batch in common", text);
-}
-
-/* Two products of one array that must be whole: it is fetched once, as XLA does. */
-static void test_fetched_once(void **state) {
-  (void)state;
-  static const char text[] = MESH
-      "func.func @main(%x: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
-      "%w: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) -> "
-      "(tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}, tensor<16x16xf32> "
-      "{sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) {\n"
-      "  %v = stablehlo.negate %w : tensor<8x16xf32>\n"
-      "  %a = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, "
-      "tensor<8x16xf32>) -> tensor<16x16xf32>\n"
-      "  %b = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<16x8xf32>, "
-      "tensor<8x16xf32>) -> tensor<16x16xf32>\n"
-      "  return %a, %b : tensor<16x16xf32>, tensor<16x16xf32>\n}";
-  assert_int_equal(check_text("fetched once", text), 1);
-}
-
-/* One mask for two arrays that are cut along different dimensions: each has it as it is cut, as Shardy makes
- * constants again for each reader; nothing is fetched. */
-static void test_masks(void **state) {
-  (void)state;
-  static const char text[] =
-      MESH "func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
-           "%y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) -> "
-           "(tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
-           "tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) {\n"
-           "  %i = stablehlo.iota dim = 0 : tensor<8x8xi32>\n"
-           "  %j = stablehlo.iota dim = 1 : tensor<8x8xi32>\n"
-           "  %m = stablehlo.compare GE, %i, %j : (tensor<8x8xi32>, tensor<8x8xi32>) -> "
-           "tensor<8x8xi1>\n"
-           "  %c = stablehlo.constant dense<-1.0> : tensor<f32>\n"
-           "  %z = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<8x8xf32>\n"
-           "  %a = stablehlo.select %m, %x, %z : tensor<8x8xi1>, tensor<8x8xf32>\n"
-           "  %b = stablehlo.select %m, %y, %z : tensor<8x8xi1>, tensor<8x8xf32>\n"
-           "  return %a, %b : tensor<8x8xf32>, tensor<8x8xf32>\n}";
-  Module *m = parsed("masks", text);
-  bool done;
-  ok(pass_partition(m, &done));
-  for (const Op *op = module_main(m)->body->first; op; op = op->next)
-    assert_true(op->kind == OP_PARTITION_ID || op_info[op->kind].cls != OC_COLLECTIVE);
-  module_free(m);
-  check_text("masks", text);
-}
-
-/* The same row spread twice, for arrays that are cut along different dimensions, is one array, cut as the first reader
- * has it, as libtpu's partitioner has it; the second is sent its part of the whole. */
-static void test_equal_broadcasts(void **state) {
-  (void)state;
-  static const char text[] =
-      MESH "func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
-           "%y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}, %v: "
-           "tensor<8xf32>) -> "
-           "(tensor<8x8xf32>, tensor<8x8xf32>) {\n"
-           "  %p = stablehlo.broadcast_in_dim %v, dims = [1] : (tensor<8xf32>) -> tensor<8x8xf32>\n"
-           "  %a = stablehlo.add %x, %p : tensor<8x8xf32>\n"
-           "  %q = stablehlo.broadcast_in_dim %v, dims = [1] : (tensor<8xf32>) -> tensor<8x8xf32>\n"
-           "  %b = stablehlo.add %y, %q : tensor<8x8xf32>\n"
-           "  return %a, %b : tensor<8x8xf32>, tensor<8x8xf32>\n}";
-  Module *m = parsed("equal broadcasts", text);
-  bool done;
-  ok(pass_partition(m, &done));
-  int spread = 0, sent = 0;
-  for (const Op *op = module_main(m)->body->first; op; op = op->next) {
-    spread += op->kind == OP_BROADCAST_IN_DIM;
-    sent += op->kind == OP_ALL_TO_ALL;
-  }
-  assert_int_equal(spread, 1);
-  assert_int_equal(sent, 1);
-  module_free(m);
-  check_text("equal broadcasts", text);
-}
-
-/* What is rounded before it is read whole is sent rounded, as by libtpu. */
-static void test_sent_narrow(void **state) {
-  (void)state;
-  static const char text[] = MESH
-      "func.func @main(%x: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) -> "
-      "(tensor<16x8xbf16> {sdy.sharding = #sdy.sharding<@m, [{}, {}]>}) {\n"
-      "  %y = stablehlo.negate %x : tensor<16x8xf32>\n"
-      "  %z = stablehlo.convert %y : (tensor<16x8xf32>) -> tensor<16x8xbf16>\n"
-      "  %w = sdy.sharding_constraint %z <@m, [{}, {}]> : tensor<16x8xbf16>\n"
-      "  return %w : tensor<16x8xbf16>\n}";
-  Module *m = parsed("sent narrow", text);
-  bool done;
-  ok(pass_partition(m, &done));
-  int sent = 0;
-  for (const Op *op = module_main(m)->body->first; op; op = op->next)
-    if (op->kind == OP_ALL_GATHER) assert_int_equal(op_type(op)->dtype, DT_BF16), sent++;
-  assert_int_equal(sent, 1);
-  module_free(m);
-  check_text("sent narrow", text);
-}
-
-/* Independent problems of linear algebra stay where they are. */
-static void test_batches(void **state) {
-  (void)state;
-  static const char text[] =
-      "module { sdy.mesh @mesh = <[\"x\"=8]>\n"
-      "func.func @main(%a: tensor<8x4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {},"
-      " {}]>}) -> (tensor<8x4x4xf32>, tensor<8x4xi32>, tensor<8x4x4xcomplex<f32>>) {\n"
-      "  %c = stablehlo.cholesky %a, lower = true : tensor<8x4x4xf32>\n"
-      "  %s = \"stablehlo.triangular_solve\"(%c, %a) <{left_side = true, lower = true,"
-      " transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}>"
-      " : (tensor<8x4x4xf32>, tensor<8x4x4xf32>) -> tensor<8x4x4xf32>\n"
-      "  %l:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%s)"
-      " {mhlo.frontend_attributes = {num_batch_dims = \"1\"}}"
-      " : (tensor<8x4x4xf32>) -> (tensor<8x4x4xf32>, tensor<8x4xi32>, tensor<8xi32>)\n"
-      "  %z = stablehlo.convert %s : (tensor<8x4x4xf32>) -> tensor<8x4x4xcomplex<f32>>\n"
-      "  %f = stablehlo.fft %z, type = FFT, length = [4, 4]"
-      " : (tensor<8x4x4xcomplex<f32>>) -> tensor<8x4x4xcomplex<f32>>\n"
-      "  return %l#0, %l#1, %f : tensor<8x4x4xf32>, tensor<8x4xi32>,"
-      " tensor<8x4x4xcomplex<f32>>\n}}";
-  Module *m = parsed("batches", text);
-  bool done;
-  ok(pass_partition(m, &done));
-  assert_true(done);
-  ok(ir_verify(m));
-  int ops = 0;
-  for (const Op *op = module_main(m)->body->first; op; op = op->next) ops++;
-  assert_int_equal(ops, 6); /* no exchange */
-  const Type *types = module_main(m)->type;
-  for (int i = 0; i < 3; i++) assert_int_equal(types->results[i]->dims[0], 1);
-  module_free(m);
-}
-
-/* Products of parts that are asked for as they are: summed once, after a second was added, by who wants the sum. */
-static void test_unsummed(void **state) {
-  (void)state;
-  static const char text[] =
-      "module { sdy.mesh @mesh = <[\"x\"=4]>\n"
-      "func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {\"x\"}]>},"
-      " %b: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {}]>},"
-      " %c: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}], unreduced={\"x\"}>})"
-      " -> (tensor<8x8xf32>, tensor<8x8xf32>) {\n"
-      "  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]"
-      " : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>\n"
-      "  %1 = sdy.sharding_constraint %0 <@mesh, [{}, {}], unreduced={\"x\"}> : tensor<8x8xf32>\n"
-      "  %2 = stablehlo.add %1, %c : tensor<8x8xf32>\n"
-      "  %3 = sdy.sharding_constraint %2 <@mesh, [{}, {}], unreduced={\"x\"}> : tensor<8x8xf32>\n"
-      "  %4 = sdy.sharding_constraint %3 <@mesh, [{}, {}]> : tensor<8x8xf32>\n"
-      "  return %3, %4 : tensor<8x8xf32>, tensor<8x8xf32>\n}}";
-  Module *m = parsed("unsummed", text);
-  bool done;
-  ok(pass_partition(m, &done));
-  assert_true(done);
-  ok(ir_verify(m));
-  OpKind kinds[8];
-  int n = 0;
-  for (const Op *op = module_main(m)->body->first; op && n < 8; op = op->next)
-    kinds[n++] = op->kind;
-  assert_int_equal(n, 4);
-  assert_int_equal(kinds[0], OP_DOT_GENERAL);
-  assert_int_equal(kinds[1], OP_ADD);
-  assert_int_equal(kinds[2], OP_ALL_REDUCE);
-  module_free(m);
-}
-
-/* A sum begins with its initial value on one device, of whatever type it is. */
-static void test_sum_begins_once(void **state) {
-  (void)state;
-  static const char text[] =
-      "module { sdy.mesh @mesh = <[\"x\"=4]>\n"
-      "func.func @main(%a: tensor<8xcomplex<f32>> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>},"
-      " %i: tensor<complex<f32>>) -> tensor<complex<f32>> {\n"
-      "  %0 = stablehlo.reduce(%a init: %i) applies stablehlo.add across dimensions = [0]"
-      " : (tensor<8xcomplex<f32>>, tensor<complex<f32>>) -> tensor<complex<f32>>\n"
-      "  return %0 : tensor<complex<f32>>\n}}";
-  Module *m = parsed("begins", text);
-  bool done;
-  ok(pass_partition(m, &done));
-  assert_true(done);
-  ok(ir_verify(m));
-  const Op *reduce = module_main(m)->body->last->operands[0]->def->operands[0]->def;
-  assert_int_equal(reduce->kind, OP_REDUCE);
-  assert_int_equal(reduce->operands[1]->def->kind, OP_SELECT); /* zero on the others */
-  module_free(m);
-}
-
-/* Each device calls with its part, whatever sharding the call itself has. */
-static void test_calls_with_parts(void **state) {
-  (void)state;
-  static const char text[] =
-      "module { sdy.mesh @mesh = <[\"x\"=4]>\n"
-      "sdy.mesh @one = <[], device_ids=[0]>\n"
-      "func.func @main(%a: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {}]>})"
-      " -> tensor<16x4xf32> {\n"
-      "  stablehlo.custom_call @weft_host_callback(%a) {has_side_effect = true,"
-      " mhlo.backend_config = {address = 1 : i64, partitioned = true},"
-      " sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : (tensor<16x4xf32>) -> ()\n"
-      "  return %a : tensor<16x4xf32>\n}}";
-  Module *m = parsed("calls", text);
-  bool done;
-  ok(pass_partition(m, &done));
-  assert_true(done);
-  ok(ir_verify(m));
-  const Op *call = module_main(m)->body->first;
-  assert_int_equal(call->kind, OP_CUSTOM_CALL);
-  assert_int_equal(call->operands[0]->type->dims[0], 4);
-  module_free(m);
-}
-
-/* Each device counts its own part: nothing is made whole. */
-static void test_counting(void **state) {
-  (void)state;
-  static const char text[] =
-      "module { sdy.mesh @mesh = <[\"x\"=4, \"y\"=2]>\n"
-      "func.func @main(%a: tensor<16x4xi32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\", \"y\"}, "
-      "{}]>},"
-      " %b: tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"y\"}, {\"x\"}]>})"
-      " -> (tensor<16x4xi32>, tensor<4x16xf32>) {\n"
-      "  %i = stablehlo.iota dim = 0 : tensor<16x4xi32>\n"
-      "  %j = stablehlo.iota dim = 1 : tensor<4x16xf32>\n"
-      "  %0 = stablehlo.add %a, %i : tensor<16x4xi32>\n"
-      "  %1 = stablehlo.multiply %b, %j : tensor<4x16xf32>\n"
-      "  return %0, %1 : tensor<16x4xi32>, tensor<4x16xf32>\n}}";
-  Module *m = parsed("counting", text);
-  Tensor *in[2] = {tensor_make(DT_I32, 2, (const int64_t[]){16, 4}),
-                   tensor_make(DT_F32, 2, (const int64_t[]){4, 16})},
-         *out[2] = {tensor_make(DT_I32, 2, (const int64_t[]){16, 4}),
-                    tensor_make(DT_F32, 2, (const int64_t[]){4, 16})};
-  for (int k = 0; k < 64; k++) {
-    ((int32_t *)in[0]->data)[k] = 100 * k;
-    ((int32_t *)out[0]->data)[k] = 100 * k + k / 4;
-    ((float *)in[1]->data)[k] = (float)k;
-    ((float *)out[1]->data)[k] = (float)(k * (k % 16));
-  }
-  Module *cut = module_clone(m);
-  bool done;
-  ok(pass_partition(cut, &done));
-  for (const Op *op = module_main(cut)->body->first; op; op = op->next)
-    if (op->kind == OP_IOTA) assert_true(type_count(op->results[0].type) == 8);
-  module_free(cut);
-  check_module("counting", m, in, out, NULL);
-  for (int i = 0; i < 2; i++) {
-    tensor_release(in[i]);
-    tensor_release(out[i]);
-  }
-}
-
 /* shard_map as JAX wrote it before Shardy: the body's own collectives, within a manual computation. */
 static void test_manual_of_gspmd(void **state) {
   (void)state;
@@ -1104,17 +676,6 @@ int main(void) {
                                      cmocka_unit_test(test_wishes),
                                      cmocka_unit_test(test_found),
                                      cmocka_unit_test(test_contests),
-                                     cmocka_unit_test(test_fetched_once),
-                                     cmocka_unit_test(test_masks),
-                                     cmocka_unit_test(test_equal_broadcasts),
-                                     cmocka_unit_test(test_sent_narrow),
-                                     cmocka_unit_test(test_scattered_sums),
-                                     cmocka_unit_test(test_batch_in_common),
-                                     cmocka_unit_test(test_batches),
-                                     cmocka_unit_test(test_calls_with_parts),
-                                     cmocka_unit_test(test_sum_begins_once),
-                                     cmocka_unit_test(test_unsummed),
-                                     cmocka_unit_test(test_counting),
                                      cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

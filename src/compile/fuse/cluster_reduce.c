@@ -5,7 +5,7 @@
 /* Additions for an element that a vector's lane saves, against writing and reading a row's sum; and
  * of all rows, against starting another loop. */
 #define DEAR_WORK 30
-#define LEAST_LOOP 8000
+#define LEAST_LOOP 2000
 
 #define MANY_BESIDE 64
 
@@ -91,25 +91,15 @@ static bool domain_below(const Cluster *c, const Op *op, const int64_t *rd, int 
   return true;
 }
 
-/* In additions, for one element. */
-static int64_t work_of(const Op *op) {
-  switch (op->kind) {
-  case OP_DIVIDE:
-  case OP_SQRT:
-  case OP_RSQRT: return 6;
-  default: return op_is_heavy(op) ? 20 : 1;
-  }
-}
-
 /* A row's results are scalars: what is computed from each is better left to a loop of its own, which
  * takes a vector of rows at a time, where it is much beside summing the row. (The shortest rows lie
  * side by side in the lanes and do so already.) */
 static bool is_dear_epilogue(const Fuser *f, const Cluster *c, int64_t size) {
   if (size <= SHORT_ROW) return false;
-  int64_t work = 0, rows = 1;
-  for (int i = 0; i < c->members.n; i++) work += work_of(f->info[c->members.v[i]].op);
-  for (int k = 0; k < c->dom.n; k++) rows *= c->dom.dims[k];
-  return work > DEAR_WORK + size / 2 && work * rows > LEAST_LOOP;
+  double work = 0, rows = 1;
+  for (int i = 0; i < c->members.n; i++) work += op_loop_work(f->info[c->members.v[i]].op);
+  for (int k = 0; k < c->dom.n; k++) rows *= (double)c->dom.dims[k];
+  return work > DEAR_WORK + (double)size / 2 && work * rows > LEAST_LOOP;
 }
 
 /* The cluster becomes the reduction's epilogue: all visits of the result are the whole domain, in

@@ -171,6 +171,24 @@ static void pieces_that_nobody_reads_are_stored(void **unused) {
   plan_free(q);
 }
 
+/* A row's sum is one number: functions of it go to a loop that takes a vector of rows at a time, also
+ * where the rows are few. */
+static void functions_of_sums_are_vectors(void **unused) {
+  (void)unused;
+  static const int functions[] = {0, 1, 2, 2}, rows[] = {64, 64, 64, 16}, steps[] = {1, 1, 2, 1};
+  for (int i = 0; i < COUNT_OF(steps); i++) {
+    Prog p = start();
+    int64_t d = 1;
+    Value *x = b_arg(&p.b, f32(&p, rows[i], 64));
+    Value *y = b_reduce(&p.b, OP_ADD, b_mul(&p.b, x, x), 1, &d);
+    for (int k = 0; k < functions[i]; k++) y = b_mul(&p.b, y, b_tanh(&p.b, b_add(&p.b, y, y)));
+    b_return(&p.b, 1, &y);
+    Plan *q = plan_of(p.m);
+    assert_int_equal(q->body.n, steps[i]);
+    plan_free(q);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(softmax_is_one_step),
@@ -182,6 +200,7 @@ int main(void) {
       cmocka_unit_test(joined_values_are_not_repeated),
       cmocka_unit_test(backward_passes_read_what_is_stored),
       cmocka_unit_test(pieces_that_nobody_reads_are_stored),
+      cmocka_unit_test(functions_of_sums_are_vectors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

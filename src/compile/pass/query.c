@@ -124,6 +124,12 @@ bool op_is_heavy(const Op *op) {
   return op_cost[op->kind].dear || op_info[op->kind].cls == OC_REDUCE;
 }
 
+double op_loop_work(const Op *op) {
+  const OpCost *c = &op_cost[op->kind];
+  bool wide = c->loop && op_type(op)->dtype == DT_F64;
+  return MAX(wide ? c->loop_f64 : c->loop, 1);
+}
+
 typedef VEC(Value *) Values;
 
 static void captures(const Op *op, const Region *r, Values *out) {

@@ -31,6 +31,7 @@ bool op_is_pure(const Op *op); /* same operands, same result, and nothing else h
 bool region_is_pure(const Region *r);
 int region_uses(const Region *r, const Value *v); /* operands in the region that are v */
 bool op_is_heavy(const Op *op);                   /* costs more than a few cycles an element */
+double op_loop_work(const Op *op); /* in a generated loop, for an element, in additions */
 /* Result i has the bytes of operand i: reshape, bitcast of the same width, barrier, copy. */
 bool op_is_alias(const Op *op);
 int op_captures(const Op *op,

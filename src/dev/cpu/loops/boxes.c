@@ -89,7 +89,7 @@ static double cost_below(const Dag *d, int node, bool *seen, int *count) {
   if (seen[node]) return 0;
   seen[node] = true;
   ++*count;
-  double c = !n->vec ? 0 : n->kind == N_OP ? shape_op_work(n->op) : 1;
+  double c = !n->vec ? 0 : n->kind == N_OP ? op_loop_work(n->op) : 1;
   if (n->kind == N_INPUT && n->mask && !dag_mask_known(d, n->mask, 0)) c *= 4;
   for (int k = 0; n->kind == N_OP && k < n->n_in; k++)
     if (dag_takes(d, n, k)) c += cost_below(d, n->in[k], seen, count);

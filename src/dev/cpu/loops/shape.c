@@ -8,19 +8,13 @@
 
 /* ---- costs ---- */
 
-double shape_op_work(const Op *op) {
-  const OpCost *c = &op_cost[op->kind];
-  bool wide = c->loop && op_type(op)->dtype == DT_F64;
-  return MAX(wide ? c->loop_f64 : c->loop, 1);
-}
-
 double shape_work(const Dag *d) {
   double w = 0;
   for (int i = 0; i < d->nodes.n; i++) {
     const DagNode *n = &d->nodes.v[i];
     if (!n->vec) continue;
     if (n->kind == N_INPUT) w += dag_vector_stride(d, &n->lin) == 1 ? 2 : 8;
-    if (n->kind == N_OP) w += shape_op_work(n->op);
+    if (n->kind == N_OP) w += op_loop_work(n->op);
   }
   return w + d->reduces.n + 1;
 }
@@ -29,7 +23,7 @@ double shape_work_below(const Dag *d, int node, bool *seen) {
   const DagNode *n = &d->nodes.v[node];
   if (seen[node] || !n->vec) return 0;
   seen[node] = true;
-  double w = n->kind == N_OP ? shape_op_work(n->op) : 0;
+  double w = n->kind == N_OP ? op_loop_work(n->op) : 0;
   for (int k = 0; n->kind == N_OP && k < n->n_in; k++) w += shape_work_below(d, n->in[k], seen);
   return w;
 }
@@ -78,8 +72,8 @@ int shape_abreast(const Dag *d, int lanes) {
     if (stride < 0 || stride > 1) return 1; /* lane by lane anyway */
     streams += stride == 1;
     if (n->kind != N_OP || type_count(op_type(n->op)) < lanes) continue;
-    work += shape_op_work(n->op);
-    functions += shape_op_work(n->op) >= CHAIN_WORK && !emit_calls(n->op->kind);
+    work += op_loop_work(n->op);
+    functions += op_loop_work(n->op) >= CHAIN_WORK && !emit_calls(n->op->kind);
   }
   streams += d->n_out;
   int n = work < CHAIN_WORK ? 1 : work > MUCH_CODE || !functions ? 2 : 4;

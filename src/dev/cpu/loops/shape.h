@@ -4,6 +4,7 @@
 #ifndef WEFT_DEV_CPU_SHAPE_H
 #define WEFT_DEV_CPU_SHAPE_H
 
+#include "compile/pass/query.h"
 #include "dev/cpu/loops/emit_priv.h"
 
 #define MAX_ACROSS_ROW 20 /* elements of rows that may lie side by side in the lanes (rows.c) */
@@ -14,7 +15,6 @@ int shape_lanes(const Dag *d); /* of a vector */
  * after the other, is less than a processor can do at a time, and its window too short to begin the
  * next vector meanwhile. Digits do not depend on it. */
 int shape_abreast(const Dag *d, int lanes);
-double shape_op_work(const Op *op); /* for an element, in additions */
 /* Operations for each element below a node that no node in `seen` has counted. */
 double shape_work_below(const Dag *d, int node, bool *seen);
 double shape_work(const Dag *d); /* the same of the whole graph, with memory */

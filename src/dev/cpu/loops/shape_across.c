@@ -64,7 +64,7 @@ static double body_work(const DagReduce *r) {
 static double node_work(const Dag *d, const DagNode *n) {
   int64_t stride = n->kind == N_INPUT ? llabs(dag_vector_stride(d, &n->lin)) : 0;
   if (n->kind == N_INPUT) return stride <= 1 ? 2 : stride <= 4 ? 2 * (double)stride : 12;
-  return n->kind == N_OP ? shape_op_work(n->op) : 0;
+  return n->kind == N_OP ? op_loop_work(n->op) : 0;
 }
 
 /* For each row, in operations, levels set accordingly: with its elements in a vector, ... */

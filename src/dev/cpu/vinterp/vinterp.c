@@ -1,4 +1,3 @@
-#include "compile/pass/query.h"
 #include "dev/cpu/kernel/clones.h"
 #include "dev/cpu/vinterp/vinterp_run.h"
 
@@ -136,7 +135,7 @@ static void want(VInterp *s, int node, bool *wanted, const bool *done) {
     return;
   }
   if (n->kind != N_OP) return;
-  bool dear = n->vec && shape_op_work(n->op) >= DEAR_WORK;
+  bool dear = n->vec && op_loop_work(n->op) >= DEAR_WORK;
   if (done && done[node] && dear && s->row_bytes && s->row[node] < 0 && s->n_rows < MOST_ROWS)
     s->row[node] = s->n_rows++;
   if (done && done[node] && s->row[node] >= 0) return;

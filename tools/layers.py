@@ -46,7 +46,7 @@ MAY = {
     "dev/cpu/vinterp": "dev/cpu/loops dev/cpu/kernel compile/fuse compile/pass ir",
     "dev/cpu/dot": "dev/cpu/kernel blas ir",
     "dev/cpu/conv": "dev/cpu/dot dev/cpu/kernel blas ir",
-    "dev/cpu/ops": "dev/cpu/kernel interp blas ir",
+    "dev/cpu/ops": "dev/cpu/dot dev/cpu/kernel interp blas ir",
     "dev/sim": "dev dev/cpu sim compile compile/pass chip interp ir prof",
     "pjrt": "dev stablehlo compile/pass compile/spmd interp chip ir peers prof pjrt_abi",
     "train": "client peers stablehlo compile/grad ir prof",

@@ -1,4 +1,4 @@
-/* cholesky, triangular_solve and LU: many small matrices one in each lane (small_linalg.h), others by LAPACK and BLAS (single-threaded), the matrices of a batch
+/* triangular_solve and LU: many small matrices one in each lane (small_linalg.h), others by LAPACK and BLAS (single-threaded), the matrices of a batch
  * divided by the pool. f32, f64 and complex; a row-major matrix is the column-major transpose of
  * itself, so the calls say the other triangle. One large triangular_solve divides its right-hand
  * sides, by size only. */
@@ -20,72 +20,6 @@ static Err *prepare(const Op *op, void **state) {
 }
 
 static bool blas_type(DType t) { return t == DT_F32 || t == DT_F64 || t == DT_C64 || t == DT_C128; }
-
-/* ---- cholesky ---- */
-
-typedef struct Chol {
-  DType t;
-  int64_t n;
-  bool lower;
-  const char *in;
-  char *out;
-} Chol;
-
-static void factor(void *arg, int64_t begin, int64_t end) {
-  const Chol *c = arg;
-  int64_t b = dtype_bytes(c->t), size = c->n * c->n * b;
-  int n = (int)c->n, info = 0;
-  DType r = dtype_real_of(c->t);
-  bool is_complex = dtype_is_complex(c->t);
-  for (int64_t k = begin; k < end; k++) {
-    char *a = c->out + k * size;
-    const char *in = c->in + k * size;
-    for (int64_t i = 0; i < c->n; i++) { /* the named triangle; zeros in the other */
-      int64_t lo = c->lower ? 0 : i, hi = c->lower ? i + 1 : c->n;
-      memset(a + i * c->n * b, 0, (size_t)(lo * b));
-      if (a != in)
-        memcpy(a + (i * c->n + lo) * b, in + (i * c->n + lo) * b, (size_t)((hi - lo) * b));
-      memset(a + (i * c->n + hi) * b, 0, (size_t)((c->n - hi) * b));
-    }
-    bool wide = r == DT_F64;
-    /* seen in columns; a Hermitian matrix's transpose has the transposed factor */
-    info = lapack_cholesky(2 * is_complex + wide, c->lower, n, n, a);
-    bool good = info == 0;
-    for (int64_t i = 0; i < c->n && good; i++)
-      good = !(elem_get_f64(r, a + (i * c->n + i) * b) <= 0);
-    for (int64_t i = 0; i < c->n && !good; i++)
-      for (int64_t j = c->lower ? 0 : i; j < (c->lower ? i + 1 : c->n); j++) {
-        char *p = a + (i * c->n + j) * b;
-        elem_set_f64(r, p, NAN);
-        if (is_complex) elem_set_f64(r, p + b / 2, NAN);
-      }
-  }
-}
-
-static Err *run_cholesky(void *state, const Op *op, void *const *in, void *const *out) {
-  (void)state;
-  const Type *t = op_type(op);
-  int64_t count = type_count(t), n = t->dims[t->rank - 1];
-  if (count == 0) return NULL;
-  Chol c = {t->dtype, n, op_bool(op, "lower", false), in[0], out[0]};
-  if (small_suits(t->dtype, count / (n * n), n, n)) {
-    small_cholesky(t->dtype, c.lower, count / (n * n), n, in[0], out[0]);
-    return NULL;
-  }
-  cpu_parallel(count / (n * n), MAX(1, 1000000 / (n * n * n / 3 + 100)), factor, &c);
-  return NULL;
-}
-
-static bool accepts_cholesky(const Op *op) {
-  const Type *t = op->operands[0]->type;
-  return blas_type(t->dtype) && t->rank >= 2 && t->dims[t->rank - 1] == t->dims[t->rank - 2] &&
-         t->dims[t->rank - 1] < INT32_MAX && op_type(op)->dtype == t->dtype;
-}
-
-static double flops_cholesky(const Op *op) {
-  const Type *t = op_type(op);
-  return (double)type_count(t) * (double)t->dims[t->rank - 1] / 3;
-}
 
 /* ---- triangular_solve ---- */
 
@@ -351,13 +285,6 @@ const CpuKernel cpu_kernels_linalg[] = {
     {.name = "q:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_q, .run = run_q},
     {.name = "eigh:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_eigh, .run = run_eigh},
     {.name = "svd:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_svd, .run = run_svd},
-    {.name = "cholesky:lapack",
-     .kind = OP_CHOLESKY,
-     .accepts = accepts_cholesky,
-     .prepare = prepare,
-     .run = run_cholesky,
-     .in_place = 1,
-     .flops = flops_cholesky},
     {.name = "triangular_solve:blas",
      .kind = OP_TRIANGULAR_SOLVE,
      .accepts = accepts_solve,

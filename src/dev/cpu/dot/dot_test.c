@@ -5,6 +5,15 @@
   "func.func @main(%a: tensor<" l ">, %b: tensor<" r ">) -> tensor<" o                           \
   "> { %r = stablehlo.dot_general %a, %b, " batch "contracting_dims = " contract " : (tensor<" l \
   ">, tensor<" r ">) -> tensor<" o "> return %r : tensor<" o "> }"
+#define RAGGED(contract, rest, l, r, sizes, o)                                                    \
+  "func.func @main(%a: tensor<" l ">, %b: tensor<" r ">, %c: tensor<" sizes "xi32>) -> tensor<" o \
+  "> { %r = \"chlo.ragged_dot\"(%a, %b, %c) <{ragged_dot_dimension_numbers = "                    \
+  "#chlo.ragged_dot<" contract ", lhs_ragged_dimensions = [0]" rest ">}> : (tensor<" l            \
+  ">, tensor<" r ">, tensor<" sizes "xi32>) -> tensor<" o "> return %r : tensor<" o "> }"
+#define BY_ROWS "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]"
+#define BY_TURNED "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [2]"
+#define BY_GROUPS "lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]"
+#define OF_GROUPS ", rhs_group_dimensions = [0]"
 #define FEW "dot:few"     /* few rows times a matrix: its runs along the columns, or along k */
 #define SMALL "dot:small" /* operands that stay in the caches: read in place, or a copied rhs */
 #define RUNS "dot:runs"   /* many rows that are runs */
@@ -209,6 +218,15 @@ static Case cases[] = {
      0},
     {"few_1_strips_bf16", DOT("", "[1] x [0]", "1x701xbf16", "701x192xbf16", "1x192xf32"), FEW,
      1e-5, 0, 0},
+    /* groups of few rows, and of more; some of none */
+    {"ragged_rows",
+     RAGGED(BY_ROWS, OF_GROUPS, "90x40xf32", "19x40x33xf32", "19", "90x33xf32"), "dot:ragged", 1e-5, 0, 12},
+    {"ragged_rows_turned",
+     RAGGED(BY_TURNED, OF_GROUPS, "90x40xf32", "19x33x40xf32", "19", "90x33xf32"), "dot:ragged", 1e-5, 0, 12},
+    {"ragged_rows_long",
+     RAGGED(BY_ROWS, OF_GROUPS, "30x530xf32", "6x530x517xf32", "6", "30x517xf32"), "dot:ragged", 1e-5, 0, 8},
+    {"ragged_groups",
+     RAGGED(BY_GROUPS, "", "90x40xf32", "90x33xf32", "19", "19x40x33xf32"), "dot:ragged", 1e-5, 0, 12},
 };
 
 /* clang-format on */

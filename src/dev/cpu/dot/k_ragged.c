@@ -1,9 +1,17 @@
-/* chlo.ragged_dot of f32: each group's rows are a product, one after the other, by gemm's kernels or, on hosts that have none, BLAS. */
+/* chlo.ragged_dot of f32: each group's rows are a product. Groups of few rows go side by side, their matrices read or written once, where
+ * they are; the others one after the other, by gemm's kernels or, on hosts that have none, BLAS. */
 #include <cblas.h>
 
 #include "blas/blas.h"
 #include "dev/cpu/dot/gemm.h"
+#include "dev/cpu/kernel/clones.h"
 #include "dev/cpu/kernel/kernel.h"
+
+#define FEW 6         /* rows of a group that is not worth packing */
+#define COLUMNS 512   /* of sums that stay in the first cache, */
+#define BLOCK 512     /* and steps of k that are added up at a time */
+#define AHEAD 16      /* a row's last vector is written whole */
+#define TASK 131072.0 /* elements of matrices, wanted of a task */
 
 /* x [m, k]. Rows: times [groups, k, n], or [groups, n, k] if turned, [m, n]. Groups: times [m, n], [groups, k, n]. */
 typedef struct Ragged {
@@ -33,10 +41,75 @@ static bool multiply(int64_t m, int64_t n, int64_t k, const GemmArgs *x) {
   return true;
 }
 
-static bool multiply_rows(const Ragged *r) {
+/* ---- groups of few rows ---- */
+
+static bool is_few(const Ragged *r, int64_t g) {
+  const GemmKernels *kern = gemm_kernels();
+  return kern && r->ends[g] - begin_of(r, g) <= FEW && r->k >= kern->lanes && r->n >= kern->lanes;
+}
+
+/* Columns [j, j + n) of a group's rows. */
+static void few_columns(const Ragged *r, int64_t g, int64_t j, int64_t n) {
+  enum { LD = COLUMNS + AHEAD };
+  float sums[FEW * LD], part[FEW * LD];
+  const GemmKernels *kern = gemm_kernels();
+  int64_t from = begin_of(r, g), rows = r->ends[g] - from;
+  bool far = r->groups * r->k * r->n * (int64_t)sizeof(float) > cpu_second_cache();
+  for (int64_t p = 0; p < r->k; p += BLOCK) {
+    int64_t k = MIN(BLOCK, r->k - p);
+    float *to = p ? part : sums;
+    const float *x = r->x + from * r->k + p, *y = r->y + g * r->k * r->n;
+    for (int64_t i = 0; i < rows; i++) put_zeros(to + i * LD, n + AHEAD);
+    if (r->turned) kern->dots[0](rows, x, r->k, y + j * r->k + p, r->k, n, k, to, LD, far);
+    else kern->along[0](rows, x, r->k, y + p * r->n + j, r->n, n, k, to, LD, far);
+    for (int64_t i = 0; p && i < rows; i++)
+      for (int64_t c = 0; c < n; c++) sums[i * LD + c] += part[i * LD + c];
+  }
+  for (int64_t i = 0; i < rows; i++)
+    memcpy(r->out + (from + i) * r->n + j, sums + i * LD, sizeof *sums * (size_t)n);
+}
+
+static void few_rows(void *arg, int64_t begin, int64_t end) {
+  const Ragged *r = arg;
+  for (int64_t g = begin; g < end; g++)
+    for (int64_t j = 0; j < r->n && is_few(r, g) && r->ends[g] > begin_of(r, g); j += COLUMNS)
+      few_columns(r, g, j, MIN(COLUMNS, r->n - j));
+}
+
+CLONES_FUSED
+static void sum_few(int64_t rows, int64_t k, int64_t n, const float *x, const float *y,
+                    float *restrict out) {
+  for (int64_t i = 0; i < k; i++, out += n)
+    for (int64_t t = 0; t < rows; t++) {
+      float by = x[t * k + i];
+      const float *row = y + t * n;
+      for (int64_t j = 0; j < n; j++) out[j] = (t ? out[j] : 0) + by * row[j];
+    }
+}
+
+static void few_sums(void *arg, int64_t begin, int64_t end) {
+  const Ragged *r = arg;
+  for (int64_t g = begin; g < end; g++) {
+    int64_t from = begin_of(r, g), rows = r->ends[g] - from;
+    float *out = r->out + g * r->k * r->n;
+    if (!is_few(r, g)) continue;
+    if (rows == 0) put_zeros(out, r->k * r->n);
+    else sum_few(rows, r->k, r->n, r->x + from * r->k, r->y + from * r->n, out);
+  }
+}
+
+static void all_few(Ragged *r, void (*fn)(void *arg, int64_t begin, int64_t end)) {
+  cpu_parallel(r->groups, MAX(1, (int64_t)(TASK / ((double)r->k * (double)r->n))), fn, r);
+}
+
+/* ---- both ---- */
+
+static bool multiply_rows(Ragged *r) {
   if (r->k == 0) put_zeros(r->out, r->m * r->n);
+  all_few(r, few_rows);
   for (int64_t g = 0; g < r->groups; g++) {
     int64_t from = begin_of(r, g);
+    if (is_few(r, g)) continue;
     GemmArgs x = {.a = r->x + from * r->k,
                   .a_row = r->k,
                   .a_k = 1,
@@ -52,8 +125,10 @@ static bool multiply_rows(const Ragged *r) {
   return true;
 }
 
-static bool sum_groups(const Ragged *r) {
+static bool sum_groups(Ragged *r) {
+  all_few(r, few_sums);
   for (int64_t g = 0; g < r->groups; g++) {
+    if (is_few(r, g)) continue;
     int64_t from = begin_of(r, g), rows = r->ends[g] - from;
     float *out = r->out + g * r->k * r->n;
     GemmArgs x = {.a = r->x + from * r->k,

@@ -10,9 +10,10 @@
 #include "dev/cpu/ops/small_linalg.h"
 #include "interp/lapack.h"
 
-#define BLOCK 128 /* columns */
-#define LEAST 384 /* side; below LAPACK is as fast */
-#define SIDES 64  /* rows of a block, or columns, that a task solves */
+#define BLOCK 128     /* columns */
+#define LEAST 384     /* side; below LAPACK is as fast, */
+#define LEAST_256 640 /* with vectors of 256 bits */
+#define SIDES 64      /* rows of a block, or columns, that a task solves */
 
 typedef struct Chol {
   DType t;
@@ -194,7 +195,9 @@ static bool accepts_small(const Op *op) {
 
 static bool accepts_blocks(const Op *op) {
   const Type *t = op_type(op);
-  return accepts(op) && t->dtype == DT_F32 && t->dims[t->rank - 1] >= LEAST && gemm_kernels();
+  const GemmKernels *kern = gemm_kernels();
+  return accepts(op) && t->dtype == DT_F32 && kern &&
+         t->dims[t->rank - 1] >= (kern->lanes > 8 ? LEAST : LEAST_256);
 }
 
 static double flops(const Op *op) {

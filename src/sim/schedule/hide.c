@@ -42,12 +42,21 @@ static bool is_gather(const Hide *h, int k) {
   return n && n->op == OP_ALL_GATHER;
 }
 
+/* Is it for one product alone? XLA's partitioner makes a loop of such a gather and its product, which multiplies
+ * one part while it passes the next on (a windowed einsum): permutes, that is, and no gather. */
+static bool windowed(const HNode *n) {
+  while (n->n_users == 1 && (n->users[0]->kind == H_RESHAPE || n->users[0]->kind == H_TRANSPOSE))
+    n = n->users[0];
+  return n->n_users == 1 && n->users[0]->kind == H_CONV;
+}
+
 /* Is there one in the loop, of gathers or of both kinds? */
 static bool holds(const HNode *loop, bool gather) {
   for (int c = 0; c < loop->n_comps; c++)
     for (int i = 0; i < loop->comps[c]->nodes.n; i++) {
       const HNode *x = loop->comps[c]->nodes.v[i];
-      if (!x->dead && (is_exchange(x, gather) || holds(x, gather))) return true;
+      bool other = gather && x->kind == H_COLL && windowed(x);
+      if (!x->dead && ((is_exchange(x, gather) && !other) || holds(x, gather))) return true;
     }
   return false;
 }

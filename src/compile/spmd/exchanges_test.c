@@ -257,6 +257,21 @@ static void test_counting(void **state) {
   }
 }
 
+/* A step on parts whose result is to be whole: the result is fetched, not each of what it is made from. */
+static void test_results_travel(void **state) {
+  (void)state;
+  static const char text[] =
+      MESH "func.func @main(%p: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {}]>}, "
+           "%g: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) -> "
+           "(tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {}]>}) {\n"
+           "  %c = sdy.sharding_constraint %p <@m, [{\"d\"}, {}]> : tensor<16x8xf32>\n"
+           "  %u = stablehlo.tanh %g : tensor<16x8xf32>\n"
+           "  %n = stablehlo.subtract %c, %u : tensor<16x8xf32>\n"
+           "  %r = sdy.sharding_constraint %n <@m, [{}, {}]> : tensor<16x8xf32>\n"
+           "  return %r : tensor<16x8xf32>\n}";
+  assert_int_equal(check_text("results travel", text), 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_scattered_sums),   cmocka_unit_test(test_batch_in_common),
@@ -264,6 +279,6 @@ int main(void) {
       cmocka_unit_test(test_equal_broadcasts), cmocka_unit_test(test_sent_narrow),
       cmocka_unit_test(test_batches),          cmocka_unit_test(test_unsummed),
       cmocka_unit_test(test_sum_begins_once),  cmocka_unit_test(test_calls_with_parts),
-      cmocka_unit_test(test_counting)};
+      cmocka_unit_test(test_counting),         cmocka_unit_test(test_results_travel)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

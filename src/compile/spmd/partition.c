@@ -391,8 +391,8 @@ static Err *partition_op(Spmd *s, Op *op) {
     return NULL;
   case OP_MANUAL_COMPUTATION: return manual_op(s, op);
   default:
-    if (op->kind == OP_CONVERT && spmd_narrow_op(s, op)) return NULL;
     if (op_info[op->kind].cls == OC_EWISE && op->n_results == 1 && op->kind != OP_MAP) {
+      if (spmd_elementwise_op(s, op)) return NULL;
       spmd_tied_op(s, op, tied, spmd_tie_same);
       return NULL;
     }

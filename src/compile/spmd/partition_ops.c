@@ -198,8 +198,29 @@ static bool stays_unsummed(Spmd *s, const Op *op, const Layout *want) {
   return false;
 }
 
-/* Ops whose result dimension d ties to operand k's dimension map_k[d] (or none): the tied ones stay
- * cut. keep[d]: may result dimension d be cut at all. */
+/* The operation on parts cut as `has`, where result dimension d ties to operand k's dimension map_k[d] (or none). */
+static Op *op_cut_as(Spmd *s, const Op *op, const Layout *has,
+                     int (*tie)(const Op *op, int k, int d)) {
+  const Type *rt = op->results[0].type;
+  Value *in[64];
+  assert(op->n_operands <= 64);
+  for (int k = 0; k < op->n_operands; k++) {
+    Layout need = {0};
+    if (has->sum.n && carries_sum(s, op, k, has)) need.sum = has->sum;
+    for (int d = 0; d < rt->rank; d++) {
+      int od = tie(op, k, d);
+      if (od >= 0) need.d[od] = has->d[d];
+    }
+    in[k] = spmd_operand(s, op->operands[k], &need);
+  }
+  Type *out[64];
+  for (int i = 0; i < op->n_results; i++) out[i] = spmd_local_type(s, op->results[i].type, has);
+  Op *c = same_op(s, op, in, out);
+  for (int i = 0; i < op->n_results; i++) spmd_set_result(s, op, i, &c->results[i], has);
+  return c;
+}
+
+/* The tied dimensions stay cut. keep[d]: may result dimension d be cut at all. */
 Op *spmd_tied_op(Spmd *s, const Op *op, const bool *keep, int (*tie)(const Op *op, int k, int d)) {
   const Type *rt = op->results[0].type;
   const Layout *want = spmd_layout_of(s, &op->results[0]);
@@ -207,22 +228,7 @@ Op *spmd_tied_op(Spmd *s, const Op *op, const bool *keep, int (*tie)(const Op *o
   if (!stays_unsummed(s, op, want)) has.sum.n = 0;
   for (int d = 0; d < rt->rank; d++)
     if (!keep[d]) has.d[d].n = 0;
-  Value *in[64];
-  assert(op->n_operands <= 64);
-  for (int k = 0; k < op->n_operands; k++) {
-    Layout need = {0};
-    if (has.sum.n && carries_sum(s, op, k, &has)) need.sum = has.sum;
-    for (int d = 0; d < rt->rank; d++) {
-      int od = tie(op, k, d);
-      if (od >= 0) need.d[od] = has.d[d];
-    }
-    in[k] = spmd_operand(s, op->operands[k], &need);
-  }
-  Type *out[64];
-  for (int i = 0; i < op->n_results; i++) out[i] = spmd_local_type(s, op->results[i].type, &has);
-  Op *c = same_op(s, op, in, out);
-  for (int i = 0; i < op->n_results; i++) spmd_set_result(s, op, i, &c->results[i], &has);
-  return c;
+  return op_cut_as(s, op, &has, tie);
 }
 
 int spmd_tie_same(const Op *op, int k, int d) {
@@ -241,16 +247,48 @@ static int tie_broadcast(const Op *op, int k, int d) {
   return -1;
 }
 
-/* What is made narrower travels narrow. */
-bool spmd_narrow_op(Spmd *s, const Op *op) {
-  Layout as = *spmd_layout_of(s, op->operands[0]);
-  const Type *from = op->operands[0]->type, *to = op_type(op);
-  if (dtype_bytes(to->dtype) >= dtype_bytes(from->dtype) || as.sum.n ||
-      spmd_only_cuts(&as, spmd_layout_of(s, &op->results[0]), from->rank))
-    return false;
-  Value *x = s->local[op->operands[0]->id];
-  x = spmd_emit1(s, OP_CONVERT, 1, &x, spmd_local_type(s, op_type(op), &as), 0, NULL);
-  spmd_set_result(s, op, 0, x, &as);
+/* Bytes that a device must hear of a value to have it in another layout. */
+static double travels(Spmd *s, const Type *t, const Layout *from, const Layout *to) {
+  if (spmd_only_cuts(from, to, t->rank)) return 0;
+  return spmd_part_of(s, t, to) * (double)dtype_bytes(t->dtype);
+}
+
+/* Those of an elementwise operation's operands to be cut as `to`. */
+static double operands_travel(Spmd *s, const Op *op, const Layout *to) {
+  double bytes = 0;
+  for (int k = 0; k < op->n_operands; k++) {
+    const Value *v = op->operands[k];
+    const Op *def = v->def;
+    bool seen = v->type->rank != op->results[0].type->rank ||
+                (def && def->kind == OP_BROADCAST_IN_DIM && of_number(def));
+    for (int q = 0; q < k; q++) seen |= op->operands[q] == v;
+    if (!seen) bytes += travels(s, v->type, spmd_layout_of(s, v), to);
+  }
+  return bytes;
+}
+
+static bool any_sums(Spmd *s, const Op *op) {
+  bool any = spmd_layout_of(s, &op->results[0])->sum.n > 0;
+  for (int k = 0; k < op->n_operands; k++) any |= spmd_layout_of(s, op->operands[k])->sum.n > 0;
+  return any;
+}
+
+/* An elementwise operation is computed as an operand is cut, and its result is exchanged, where less travels so than
+ * if its operands were: several of them, or wider ones. As Shardy inserts reshards. */
+bool spmd_elementwise_op(Spmd *s, const Op *op) {
+  const Type *t = op->results[0].type;
+  const Layout *want = spmd_layout_of(s, &op->results[0]), *best = NULL;
+  if (t->kind != TY_TENSOR || any_sums(s, op)) return false;
+  double least = operands_travel(s, op, want);
+  for (int k = 0; k < op->n_operands; k++) {
+    const Layout *as = spmd_layout_of(s, op->operands[k]);
+    if (op->operands[k]->type->rank != t->rank) continue;
+    double bytes = operands_travel(s, op, as) + travels(s, t, as, want);
+    if (bytes < least) least = bytes, best = as;
+  }
+  if (!best) return false;
+  Layout as = *best;
+  op_cut_as(s, op, &as, spmd_tie_same);
   return true;
 }
 

@@ -86,7 +86,8 @@ Op *spmd_tied_op(Spmd *s, const Op *op, const bool *keep, int (*tie)(const Op *o
 int spmd_tie_same(const Op *op, int k, int d);
 int spmd_tie_leading(const Op *op, int k, int d);
 int spmd_tie_transpose(const Op *op, int k, int d);
-bool spmd_narrow_op(Spmd *s, const Op *op); /* false: it makes nothing narrower */
+bool spmd_elementwise_op(Spmd *s,
+                         const Op *op); /* false: its operands come to where its result is */
 void spmd_broadcast_op(Spmd *s, const Op *op, const bool *keep);
 void spmd_iota_op(Spmd *s, const Op *op);
 void spmd_constant_op(Spmd *s, const Op *op);

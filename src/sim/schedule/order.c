@@ -422,12 +422,29 @@ static void free_orders(Schedule *p) {
   p->order = NULL;
 }
 
+/* Copies of what others wrote into the memory of a result are made up after everything has its place: they come last. */
+static void copies_last(const Order *o, Ints *order) {
+  const Schedule *p = o->p;
+  Ints last = {0};
+  int n = 0;
+  for (int i = 0; i < order->n; i++) {
+    int x = order->v[i];
+    const Kernel *k = x < o->n ? p->kernels.v[x] : NULL;
+    const HValue *v = k && k->copy && k->copy_of ? base_of(k->copy_of) : NULL;
+    if (v && v->node->kind == H_COLL && !o->succ[x].n) *vec_push(&last) = x;
+    else order->v[n++] = x;
+  }
+  for (int i = 0; i < last.n; i++) order->v[n++] = last.v[i];
+  vec_free(&last);
+}
+
 /* Loops' bodies first: what they need then decides whether exchanges outside may hide. */
 static void choose(Schedule *p, int way) {
   Order *o = p->order;
   for (int i = 0; i < p->inner.n; i++) choose(p->inner.v[i], way);
   relayouts_first(o, &o->ways[way]);
   if (p->compiler->hides_to > 0) hide(o, &o->ways[way], way);
+  copies_last(o, &o->ways[way]);
 }
 
 static void put_all_in_order(Schedule *p, int way) {

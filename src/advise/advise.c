@@ -24,7 +24,7 @@ static Err *estimate(const AdviseWork *w, const AdviseCase *c, const AdviseRow *
                   .where = &row->ref,
                   .price = w->price,
                   .open_arguments = true};
-  Err *e = sim_estimate_spmd(m, row->ref.chip, &opts, w->partitions, out);
+  Err *e = sim_estimate_rented(m, row->ref.chip, &opts, w->partitions, out);
   module_free(m);
   return e;
 }

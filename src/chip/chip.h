@@ -199,6 +199,11 @@ typedef struct Rented {
 } Rented;
 int chip_rented(const Chip *c, double chips, const PriceAsk *ask, Rented *out, int most);
 
+/* In which servers so many of the chips are timed and priced, one after the other: that which was named; of GPUs that
+ * no machine on the lists holds all of, those of chip_rented; else NULL, the usual one. Returns how many, at least 1. */
+enum { CHIP_SERVERS = 8 };
+int chip_servers(const ChipRef *asked, int chips, const PriceAsk *ask, const Server **out);
+
 /* Lowest listed price per chip and hour, spot or on demand, by the same order; NaN when none is listed.
  * *offer may be NULL. */
 double chip_price(const Chip *c, bool spot, const Offer **offer);

@@ -155,6 +155,25 @@ int chip_rented(const Chip *c, double chips, const PriceAsk *ask, Rented *out, i
   return kept;
 }
 
+/* One machine holds them all: none other's network counts. */
+static bool one_machine(const PriceAsk *ask, const Chip *chip, int chips) {
+  PriceAsk whole = *ask;
+  whole.least_chips = chips;
+  return chip_rent(chip, chips, &whole).machines == 1;
+}
+
+int chip_servers(const ChipRef *asked, int chips, const PriceAsk *ask, const Server **out) {
+  Rented rented[CHIP_SERVERS];
+  bool open = asked->chip->kind == CHIP_GPU && !asked->server;
+  int n = open && !one_machine(ask, asked->chip, chips)
+              ? chip_rented(asked->chip, chips, ask, rented, CHIP_SERVERS)
+              : 0;
+  for (int i = 0; i < n; i++) out[i] = rented[i].server;
+  if (n) return n;
+  out[0] = asked->server;
+  return 1;
+}
+
 void offer_when(const Offer *o, Buf *out) {
   bool none = !strncmp(o->date, "undated", 7);
   buf_printf(out, none ? "undated: %s" : "as of %s", none ? o->source : o->date);

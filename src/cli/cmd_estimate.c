@@ -87,7 +87,7 @@ static Err *report(const Request *q, const Module *m, const char *file, const ch
     return err_hint(
         err_new(ERR_INVALID, "%s is a program of %d devices, not of %d", file, own, asked),
         "--devices %d, or lower it for a mesh of %d", own, asked);
-  Err *e = sim_estimate_spmd(m, ref->chip, &opts, own, &r);
+  Err *e = sim_estimate_rented(m, ref->chip, &opts, own, &r);
   if (e) return err_place(e, "%s", file);
   Buf out = {0};
   if (q->json) sim_json(r, file, several(q), &out);

@@ -264,8 +264,9 @@ typedef struct PlanMeasured {
 
 typedef struct PlanAsk {
   const PlanModel *model;
-  double seq; /* tokens of a sequence; 0: 4096, or as many as the model has positions */
-  double gbs; /* sequences a step; 0: what models of its size are trained with */
+  double seq;       /* tokens of a sequence; 0: 4096, or as many as the model has positions */
+  double gbs;       /* sequences a step; 0: what models of its size are trained with */
+  double usual_gbs; /* filled in where gbs was 0: that, of which gbs is what the chips divide */
   double
       tokens; /* of the whole run; 0: not told, then as many as the budget or the deadline allow */
   const ChipRef *chips; /* asked for; a count of 0: any */

@@ -110,10 +110,6 @@ void plan_price(const PlanAsk *ask, PlanChoice *c);
 /* What its chips can be rented for, in machines as those that were timed. */
 Price plan_rent(const PlanChoice *c, const PriceAsk *ask);
 
-/* In which servers so many of the chips are timed and priced, one after the other: that which was named, those that
- * prices are listed of, else NULL, the usual one. Returns how many. */
-enum { PLAN_SERVERS = 8 };
-int plan_servers(const PlanAsk *ask, const ChipRef *asked, int chips, const Server **out);
 int plan_machine_chips(const PlanChoice *c); /* of each machine */
 /* Of choices of as many of the same chip the best by what is asked stays. */
 void plan_best_servers(PlanAnswer *a);

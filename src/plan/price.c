@@ -70,25 +70,6 @@ static void as_measured(const PlanAsk *ask, PlanChoice *c) {
   for (int i = 0; i < PLAN_PARTS_N; i++) c->step.part[i] *= c->measured->ratio;
 }
 
-/* One machine holds them all: none other's network counts. */
-static bool one_machine(const PlanAsk *ask, const Chip *chip, int chips) {
-  PriceAsk whole = ask->price;
-  whole.least_chips = chips;
-  return chip_rent(chip, chips, &whole).machines == 1;
-}
-
-int plan_servers(const PlanAsk *ask, const ChipRef *asked, int chips, const Server **out) {
-  Rented rented[PLAN_SERVERS];
-  bool open = asked->chip->kind == CHIP_GPU && !asked->server;
-  int n = open && !one_machine(ask, asked->chip, chips)
-              ? chip_rented(asked->chip, chips, &ask->price, rented, PLAN_SERVERS)
-              : 0;
-  for (int i = 0; i < n; i++) out[i] = rented[i].server;
-  if (n) return n;
-  out[0] = asked->server;
-  return 1;
-}
-
 int plan_machine_chips(const PlanChoice *c) {
   if (c->chip->kind == CHIP_TPU) return MIN(4, c->chips);
   const Server *s = c->server ? c->server : chip_server(c->chip);

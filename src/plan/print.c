@@ -110,6 +110,8 @@ static void title(const PlanAnswer *a, Buf *o) {
   buf_printf(o, "%s; ", ask->lora_rank ? " (low-rank adapters trained)" : "");
   if (ask->unit) buf_printf(o, "%g %s a step", ask->gbs, ask->unit);
   else buf_printf(o, "%g sequences of %g tokens a step", ask->gbs, ask->seq);
+  if (ask->usual_gbs > 0 && ask->gbs != ask->usual_gbs)
+    buf_printf(o, " (%g are usual, which the chips do not divide)", ask->usual_gbs);
   if (ask->tokens > 0) buf_printf(o, "; %s %s in all", units_count(s, ask->tokens), plan_unit(ask));
   if (ask->budget_usd > 0) buf_printf(o, "; at most %s", plan_usd(s, ask->budget_usd));
   if (ask->deadline_s > 0) buf_printf(o, "; within %s", plan_duration(s, ask->deadline_s));

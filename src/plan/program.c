@@ -154,8 +154,8 @@ static void add(Hunts *all, const AdviseWork *w, const PlanAsk *ask, const ChipR
   if (sharded(w) && devices != w->partitions) return;
   bool named = r->chips == chips;
   ChipSlice slice = named ? r->slice : chip_slice_of(r->chip, chips);
-  const Server *servers[PLAN_SERVERS];
-  int n = plan_servers(ask, r, chips, servers);
+  const Server *servers[CHIP_SERVERS];
+  int n = chip_servers(r, chips, &ask->price, servers);
   for (int i = 0; i < n; i++)
     *vec_push(all) = (Hunt){.work = w,
                             .ask = ask,

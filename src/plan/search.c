@@ -207,8 +207,8 @@ static void add(Hunts *all, const PlanAsk *ask, const ChipRef *asked, const Serv
 }
 
 static void add_servers(Hunts *all, const PlanAsk *ask, const ChipRef *asked, int chips) {
-  const Server *servers[PLAN_SERVERS];
-  int n = plan_servers(ask, asked, chips, servers);
+  const Server *servers[CHIP_SERVERS];
+  int n = chip_servers(asked, chips, &ask->price, servers);
   for (int i = 0; i < n; i++) add(all, ask, asked, servers[i], chips);
 }
 
@@ -307,22 +307,49 @@ Err *plan_check_batch(const PlanAsk *ask, bool told) {
   return e;
 }
 
-/* The batch that nobody named, next to `gbs`, that divides over the chips that were named: 72 of a rack have 504. */
-static double whole_shares(const PlanAsk *ask, double gbs) {
-  for (int i = 0; i < ask->n_chips; i++) {
-    double odd = ask->chips[i].devices;
-    while (odd > 1 && fmod(odd, 2) == 0) odd /= 2; /* tensor and pipeline ways take these */
-    double n = ask->chips[i].devices <= gbs ? ask->chips[i].devices : odd;
-    if (odd > 1 && fmod(gbs, odd) != 0) gbs = MAX(1, round(gbs / n)) * n;
+static double common_multiple(double a, double b) {
+  double x = a, y = b;
+  while (y > 0) {
+    double rest = fmod(x, y);
+    x = y, y = rest;
   }
-  return gbs;
+  return a / x * b;
+}
+
+/* Chips of which each named count has a whole share of the batch, where one of them is no power of two; else 1. */
+static double whole_over(const PlanAsk *ask, double gbs) {
+  double all = 1;
+  bool some = false;
+  for (int i = 0; i < ask->n_chips; i++) {
+    double n = ask->chips[i].devices, odd = n;
+    while (odd > 1 && fmod(odd, 2) == 0) odd /= 2; /* tensor and pipeline ways take these */
+    some |= odd > 1;
+    if (n > gbs) n = odd;
+    double both = n > 1 ? common_multiple(all, n) : all;
+    if (both <= gbs) all = both;
+  }
+  return some ? all : 1;
+}
+
+/* The batch that nobody named, next to `gbs`, that divides over the chips that were named: 72 of a rack have 504; 7 have
+ * 504 too, for 73 sequences each would be microbatches of one. */
+static double whole_shares(const PlanAsk *ask, double gbs) {
+  const double near = 0.04;
+  double all = whole_over(ask, gbs);
+  for (double many = 8 * all; all > 1 && many > all; many /= 2) {
+    double batch = round(gbs / many) * many;
+    if (fabs(batch - gbs) <= near * gbs) return batch;
+  }
+  return MAX(1, round(gbs / all)) * all;
 }
 
 static Err *complete(PlanAsk *ask) {
   if (ask->seq <= 0) ask->seq = plan_usual_seq(ask->model);
   bool told = ask->gbs > 0;
-  if (!told)
-    ask->gbs = whole_shares(ask, ask->lora_rank ? LORA_BATCH : usual_batch(ask->model, ask->seq));
+  if (!told) {
+    ask->usual_gbs = ask->lora_rank ? LORA_BATCH : usual_batch(ask->model, ask->seq);
+    ask->gbs = whole_shares(ask, ask->usual_gbs);
+  }
   TRY(plan_check_batch(ask, told));
   if (ask->most <= 0) ask->most = 1024;
   if (ask->lora_rank >= ask->model->hidden)
@@ -339,9 +366,8 @@ static char *why_nothing(const PlanAnswer *a, double over) {
   if (!some) return xasprintf("none of the chips multiplies these numbers: other --precision");
   if (isinf(over))
     return xasprintf(
-        "no layout divides a batch of %g sequences over so many devices: fewer chips, or "
-        "--gbs with a batch that is a multiple of their number",
-        ask->gbs);
+        "no layout divides a batch of %g sequences over so many devices: fewer chips, or --gbs %g",
+        ask->gbs, whole_shares(ask, ask->gbs));
   return xasprintf(
       "no layout fits: the leanest needs %.1f GiB more on each device; more chips, chips with "
       "more memory, shorter sequences, or --lora",

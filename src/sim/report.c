@@ -107,8 +107,10 @@ static void print_servers(const SimReport *r, Buf *o) {
   if (!r->server || r->network_s <= 0) return;
   int gpus = MAX(1, r->server->gpus), n = (r->devices + gpus - 1) / gpus;
   buf_printf(o, "  servers    %d x %s", n, r->server->title);
-  if (!r->server_named)
-    buf_printf(o, ", the usual ones; of others: --chip %s:%d@NAME", r->chip->name, r->devices);
+  if (r->server_rented || !r->server_named)
+    buf_printf(o, ", %s; of others: --chip %s:%d@NAME",
+               r->server_rented ? "where it costs least" : "the usual ones", r->chip->name,
+               r->devices);
   buf_byte(o, '\n');
 }
 

@@ -146,7 +146,8 @@ typedef struct SimReport {
   const Server
       *server;       /* GPUs: the machines whose network that is; NULL: one device, or none known */
   bool server_named; /* by the caller; else the chip's usual ones */
-  double network_s;  /* collectives, of it network_exposed_s that no computing hides */
+  bool server_rented; /* found by sim_estimate_rented */
+  double network_s;   /* collectives, of it network_exposed_s that no computing hides */
   double network_exposed_s;
   double host_s; /* eager: of time_s, what the device waits for the host to launch kernels */
   bool eager;    /* estimated so */
@@ -191,6 +192,10 @@ void sim_report_free(SimReport *r); /* NULL is fine */
  * overstates it: report->whole. */
 Err *sim_estimate_spmd(const Module *m, const Chip *chip, const SimOpts *opts, int partitions,
                        SimReport **out);
+/* Likewise, time and price of one machine: GPUs in a server that nobody named, more of them than one machine holds,
+ * are estimated in each server that prices are listed of (chip_servers); that in which the step costs least stays. */
+Err *sim_estimate_rented(const Module *m, const Chip *chip, const SimOpts *opts, int partitions,
+                         SimReport **out);
 /* Devices that the module says it is for: mhlo.num_replicas x mhlo.num_partitions. */
 int sim_devices_of(const Module *m);
 

@@ -29,6 +29,32 @@ static Err *locate(Op *op, void *arg) {
   return NULL;
 }
 
+Err *sim_estimate_rented(const Module *m, const Chip *chip, const SimOpts *opts, int partitions,
+                         SimReport **out) {
+  const Server *servers[CHIP_SERVERS];
+  ChipRef ref = opts->where ? *opts->where : (ChipRef){.chip = chip};
+  int devices = MAX(opts->devices, 1);
+  int n = chip_servers(&ref, (devices + chip->devices_per_chip - 1) / chip->devices_per_chip,
+                       &opts->price, servers);
+  SimOpts each = *opts;
+  SimReport *best = NULL;
+  Err *e = NULL;
+  for (int i = 0; i < n && !e; i++) {
+    SimReport *r = NULL;
+    bool found = servers[i] != ref.server;
+    ChipRef there = ref;
+    there.server = servers[i];
+    if (found) each.where = &there;
+    e = sim_estimate_spmd(m, chip, &each, partitions, &r);
+    if (!e) r->server_rented = found;
+    if (!e && best && !(r->usd < best->usd)) sim_report_free(r);
+    else if (!e) sim_report_free(best), best = r;
+  }
+  if (e) sim_report_free(best);
+  else *out = best;
+  return e;
+}
+
 Err *sim_estimate_spmd(const Module *m, const Chip *chip, const SimOpts *opts, int partitions,
                        SimReport **out) {
   if (partitions <= 1) {

@@ -377,6 +377,15 @@ def test_a_batch_that_nobody_named_divides():
     """A whole rack of 72: a batch of 504, not 512, which no layout divides over nine times eight."""
     a = plan("llama3-8b", "--chips", "gb200:72", "--tokens", 1e9)
     assert a["choices"][0]["chips"] == 72 and a["gbs"] == 504
+
+
+def test_seven_chips():
+    """The batch is one that seven divide into shares of many microbatches (504, not 511 = 7 * 73), and eight beside them too; it is said."""
+    assert "504 sequences of 4096 tokens a step (512 are usual, which the chips do not divide)" in weft("plan", "llama:7b", "--chips", "H100:7").stdout
+    both = plan("llama:7b", "--chips", "H100:7,H100:8")
+    assert both["gbs"] == 504 and {(c["chips"], c["dp"]) for c in both["choices"]} == {(7, 7), (8, 8)}
+    assert "or --gbs 504" in plan("llama:7b", "--chips", "H100:7", "--gbs", 512, status=1)["nothing"]
+    assert "are usual" not in weft("plan", "llama:7b", "--chips", "H100:8").stdout
     assert "divides a batch of 512" in weft("plan", "llama3-8b", "--chips", "gb200:72", "--gbs", 512, "--tokens", 1e9).stdout
     assert plan("llama3-8b", "--chips", "H100:64", "--tokens", 1e9)["gbs"] == 512
 

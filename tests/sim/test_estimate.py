@@ -337,19 +337,27 @@ def test_a_program_of_eight_is_not_one_of_four(tmp_path):
 
 
 def test_servers_are_said(tmp_path):
-    """Whose network the time is of, and how another is named."""
+    """Whose network the time is of, and how another is named; the price is of the same machines."""
     f = tmp_path / "sum.mlir"
-    f.write_text("""func.func @main(%x: tensor<1048576xf32>) -> tensor<1048576xf32> {
+    f.write_text("""func.func @main(%x: tensor<33554432xf32>) -> tensor<33554432xf32> {
   %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[""" + ", ".join(map(str, range(16))) + """]]> : tensor<1x16xi64>}> ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %s = stablehlo.add %a, %b : tensor<f32>
     stablehlo.return %s : tensor<f32>
-  }) : (tensor<1048576xf32>) -> tensor<1048576xf32>
-  return %0 : tensor<1048576xf32>
+  }) : (tensor<33554432xf32>) -> tensor<33554432xf32>
+  return %0 : tensor<33554432xf32>
 }
 """)
-    usual, mega = weft("estimate", f, "--chip", "H100:16").stdout, weft("estimate", f, "--chip", "H100:16@a3-mega").stdout
-    assert "servers    2 x HGX H100 8-GPU, the usual ones; of others: --chip H100-SXM:16@NAME" in usual, usual
+    least, mega = weft("estimate", f, "--chip", "H100:16").stdout, weft("estimate", f, "--chip", "H100:16@a3-mega").stdout
+    assert "servers    2 x AWS p5.48xlarge, where it costs least; of others: --chip H100-SXM:16@NAME" in least, least
+    said = {name: json.loads(weft("estimate", f, "--chip", f"H100:16{name}", *args, "--json").stdout)
+            for name, args in (("", ("--cloud", "gcp")), ("@a3-high", ()), ("@p5", ()))}
+    assert said[""]["server"] == "a3-high" and "a3-highgpu-8g" in said[""]["price_source"]
+    assert said[""]["time_s"] == said["@a3-high"]["time_s"] > 1.2 * said["@p5"]["time_s"]
+    no_price = weft("estimate", f, "--chip", "H100:16", "--cloud", "lambda").stdout
+    assert "servers    2 x HGX H100 8-GPU, the usual ones" in no_price, no_price
+    counted = json.loads(weft("estimate", f, "--chip", "H100@a3-high", "--devices", 16, "--json").stdout)
+    assert counted["time_s"] == said["@a3-high"]["time_s"], "a server's name without a count is its network, too"
     assert "servers    2 x Google a3-megagpu-8g\n" in mega, mega
     assert json.loads(weft("estimate", f, "--chip", "H100:16@a3-mega", "--json").stdout)["server"] == "a3-mega"
     assert "  servers  " not in weft("estimate", f, "--chip", "tpu-v5e-16").stdout

@@ -198,7 +198,8 @@ void collective_combine(const Schedule *p, const HComp *c) {
 
 static NetOpts lie_of(const SimOpts *o, int devices) {
   const ChipRef *w = o ? o->where : NULL;
-  if (!w || w->devices < devices) return (NetOpts){0};
+  if (!w) return (NetOpts){0};
+  if (w->devices < devices) return (NetOpts){.server = w->server};
   return (NetOpts){.server = w->server, .slice = w->slice, .meshed = !o->ids};
 }
 

@@ -19,6 +19,21 @@ static void put_input(Buf *b, const Field *f, int64_t batch) {
   buf_cstr(b, "]}");
 }
 
+/* At most n lines as a list; text NULL: null. */
+static void put_lines(Buf *b, const char *name, const char *text, int64_t n) {
+  buf_printf(b, ",\n  \"%s\": %s", name, text ? "[" : "null");
+  if (!text) return;
+  for (int64_t i = 0; i < n; i++) {
+    char *line = xstrndup(text, strcspn(text, "\n"));
+    if (i) buf_cstr(b, ", ");
+    buf_json_str(b, line);
+    free(line);
+    text += strcspn(text, "\n");
+    if (!*text++) break;
+  }
+  buf_byte(b, ']');
+}
+
 /* What goes in and what comes out, for people and programs; `inputs` where there are several. */
 static Err *write_description(const Infer *i, const char *to, const Type *answer) {
   const Data *d = i->info.data;
@@ -39,18 +54,9 @@ static Err *write_description(const Infer *i, const char *to, const Type *answer
   for (int k = 1; k < answer->rank; k++) buf_printf(&b, ", %lld", (long long)answer->dims[k]);
   buf_printf(&b, "]},\n  \"classes\": %lld", (long long)d->classes);
   data_channels_json(d, &b);
-  buf_cstr(&b, ",\n  \"labels\": ");
-  if (!d->labels) buf_cstr(&b, "null");
-  for (const char *p = d->labels; p && *p; p += strspn(p, "\n")) {
-    size_t n = strcspn(p, "\n");
-    char *label = xstrndup(p, n);
-    buf_cstr(&b, p == d->labels ? "[" : ", ");
-    buf_json_str(&b, label);
-    free(label);
-    p += n;
-    if (!*p) break;
-  }
-  buf_cstr(&b, d->labels ? "]\n}\n" : "\n}\n");
+  put_lines(&b, "labels", d->labels, INT64_MAX);
+  if (d->column_names) put_lines(&b, "columns", d->column_names, d->fields[0].dims[0]);
+  buf_cstr(&b, "\n}\n");
   Err *e = export_put(to, "export.json", b.p, b.n);
   buf_free(&b);
   return e;

@@ -70,6 +70,7 @@ static void put_data(Meta *m, const Data *d) {
   } else if (d->column_mean) { /* (x - mean) / std */
     put_numbers(m, "column-mean", d->fields[0].dims[0], d->column_mean);
     put_numbers(m, "column-std", d->fields[0].dims[0], d->column_std);
+    if (d->column_names) meta_set(m, "column-names", "%s", d->column_names);
   } else if (d->fields[0].rank == 1) {
     meta_set(m, "tokenizer", "%s", d->tokenizer_kind ? d->tokenizer_kind : "bytes");
     const TokenMarks *k = &d->marks;
@@ -144,6 +145,13 @@ static float *get_columns(const char *text, int64_t n) {
   return v;
 }
 
+/* n lines; NULL: there are not so many. */
+static char *get_names(const char *text, int64_t n) {
+  int64_t lines = 1;
+  for (const char *p = text; p && *p; p++) lines += *p == '\n';
+  return text && lines == n ? xstrdup(text) : NULL;
+}
+
 static Err *get_data(const Meta *m, const char *path, CheckpointInfo *out) {
   Data *d = out->data = xcalloc(1, sizeof *d);
   const char *name = meta_get(m, "data"), *spec = meta_get(m, "data-spec"),
@@ -162,6 +170,7 @@ static Err *get_data(const Meta *m, const char *path, CheckpointInfo *out) {
     d->column_mean = get_columns(meta_get(m, "column-mean"), d->fields[0].dims[0]);
     d->column_std = get_columns(meta_get(m, "column-std"), d->fields[0].dims[0]);
     if (!d->column_std) free(d->column_mean), d->column_mean = NULL;
+    d->column_names = get_names(meta_get(m, "column-names"), d->fields[0].dims[0] + 1);
   }
   get_marks(meta_get(m, "token-marks"), &d->marks);
   d->tokenizer_kind = tokens && !strcmp(tokens, "gpt2")        ? "gpt2"

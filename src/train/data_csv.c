@@ -93,12 +93,8 @@ static bool first_line_is_names(const Table *t) {
   return true;
 }
 
-static int label_column(const Table *t, bool names) {
-  static const char *const words[] = {"label", "class", "target", "y"};
-  for (int k = 0; names && k < COUNT_OF(words); k++)
-    for (int i = 0; i < t->columns; i++)
-      if (!strcasecmp(t->cells.v[i], words[k])) return i;
-  return t->columns - 1;
+static const char *const *names_of(const Table *t) {
+  return first_line_is_names(t) ? (const char *const *)t->cells.v : NULL;
 }
 
 typedef struct Labels {
@@ -182,44 +178,43 @@ static Err *take_label(const Table *t, int row, int column, Labels *l, const Dat
   return NULL;
 }
 
-static Err *fill(Data *d, const Table *t, int first, int column, Labels *l, Held held,
+/* The numbers of a row, as its columns have them. */
+static Err *take_numbers(const Table *t, int row, const Columns *c, bool names, float *to) {
+  for (int i = 0; i < c->n; i++) {
+    double v;
+    if (!number(t->cells.v[row * t->columns + c->from[i]], &v))
+      return wrong_cell(t, row, c->from[i], names, "finite number");
+    to[i] = (float)v;
+  }
+  return NULL;
+}
+
+static Err *fill(Data *d, const Table *t, int first, const Columns *c, Labels *l, Held held,
                  const Data *like) {
   Arrays *a = d->impl;
   int rows = t->cells.n / t->columns;
   int64_t at[2] = {0};
   for (int i = first; i < rows; i++) {
     int test = is_held(held, i - first);
-    float *x = (float *)(void *)a->part[0][test].rows + at[test] * (t->columns - 1);
+    float *x = (float *)(void *)a->part[0][test].rows + at[test] * c->n;
     char *y = a->part[1][test].rows + at[test]++ * 4;
-    for (int c = 0; c < t->columns; c++) {
-      double v = 0;
-      if (c == column) TRY(take_label(t, i, column, l, like, d->fields[1].type, y));
-      else if (number(t->cells.v[i * t->columns + c], &v)) *x++ = (float)v;
-      else return wrong_cell(t, i, c, first, "finite number");
-    }
+    TRY(take_numbers(t, i, c, first, x));
+    TRY(take_label(t, i, c->label, l, like, d->fields[1].type, y));
   }
   return NULL;
 }
 
-static Err *same_columns(const Table *t, const Data *like) {
-  if (t->columns - 1 == like->fields[0].dims[0]) return NULL;
-  return err_new(ERR_INVALID, "it has %d columns, the training rows have %lld", t->columns,
-                 (long long)like->fields[0].dims[0] + 1);
-}
-
-static Err *make_table(Data *d, const Table *t, Held held, const Data *like) {
+static Err *make_rows(Data *d, const Table *t, const Columns *c, Held held, const Data *like) {
   Arrays *a = d->impl;
-  int first = first_line_is_names(t), column = label_column(t, first);
-  int rows = t->cells.n / t->columns - first;
+  int first = first_line_is_names(t), rows = t->cells.n / t->columns - first;
   Labels l;
-  TRY(look_at_labels(t, first, column, &l));
+  TRY(look_at_labels(t, first, c->label, &l));
   if (like) {
-    TRY(same_columns(t, like));
     l.named = like->labels;
     if (like->labels) buf_cstr(&l.names, like->labels);
   }
   Field *x = data_add_field(d, STR("features")), *y = data_add_field(d, STR("labels"));
-  x->type = DT_F32, x->rank = 1, x->dims[0] = t->columns - 1;
+  x->type = DT_F32, x->rank = 1, x->dims[0] = c->n;
   y->type = like ? like->fields[1].type : l.named || l.whole ? DT_I32 : DT_F32;
   for (int i = 0; i < rows; i++) d->n_test += is_held(held, i);
   d->n_train = rows - d->n_test;
@@ -228,14 +223,24 @@ static Err *make_table(Data *d, const Table *t, Held held, const Data *like) {
     a->part[0][k] = (Part){xmalloc(field_bytes(x) * (size_t)n + 1), n};
     a->part[1][k] = (Part){xmalloc(4 * (size_t)n + 1), n};
   }
-  Err *e = fill(d, t, first, column, &l, held, like);
+  Err *e = fill(d, t, first, c, &l, held, like);
   if (!e) {
     standardise(d, like);
     data_count_classes(d);
     if (like) d->classes = like->classes;
     if (l.names.n) d->labels = xstrdup(l.names.p);
+    if (like && like->column_names) d->column_names = xstrdup(like->column_names);
+    else if (first) d->column_names = columns_names(names_of(t), c);
   }
   buf_free(&l.names);
+  return e;
+}
+
+static Err *make_table(Data *d, const Table *t, Held held, const Data *like) {
+  Columns c;
+  Err *e = columns_find(names_of(t), t->columns, like, true, &c);
+  if (!e) e = make_rows(d, t, &c, held, like);
+  columns_free(&c);
   return e;
 }
 
@@ -280,25 +285,17 @@ Err *data_open_csv(const char *path, const DataOpts *o, Data **out) {
 /* ---- rows for a network that learnt from such a table ------------------------------------------ */
 
 static Err *rows_like(const Table *t, const Data *like, int64_t *n, float **out) {
-  int64_t width = like->fields[0].dims[0];
-  int first = first_line_is_names(t), extra = t->columns - (int)width;
-  if (extra != 0 && extra != 1)
-    return err_new(ERR_INVALID, "it has %d columns, the network takes %lld numbers%s", t->columns,
-                   (long long)width, " (and may be given a column of labels)");
-  int label = extra ? label_column(t, first) : -1, rows = t->cells.n / t->columns - first;
-  float *x = *out = xmalloc(sizeof *x * (size_t)(rows * width) + 1);
-  for (int i = first; i < rows + first; i++) {
-    int64_t column = 0;
-    for (int c = 0; c < t->columns; c++) {
-      double v;
-      if (c == label) continue;
-      if (!number(t->cells.v[i * t->columns + c], &v))
-        return wrong_cell(t, i, c, first, "finite number");
-      *x++ = like->column_mean ? standard(like, column++, v) : (float)v;
-    }
+  int first = first_line_is_names(t), rows = t->cells.n / t->columns - first;
+  Columns c;
+  Err *e = columns_find(names_of(t), t->columns, like, false, &c);
+  float *x = *out = xmalloc(sizeof *x * (size_t)(rows * c.n) + 1);
+  for (int i = first; i < rows + first && !e; i++, x += c.n) {
+    e = take_numbers(t, i, &c, first, x);
+    for (int k = 0; k < c.n && like->column_mean; k++) x[k] = standard(like, k, (double)x[k]);
   }
+  columns_free(&c);
   *n = rows;
-  return rows ? NULL : err_new(ERR_INVALID, "it has no rows");
+  return e || rows ? e : err_new(ERR_INVALID, "it has no rows");
 }
 
 Err *data_csv_rows(const char *path, const Data *like, int64_t *n, float **out) {

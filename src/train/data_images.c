@@ -107,6 +107,7 @@ void data_close(Data *d) {
   free(d->names);
   free(d->column_mean);
   free(d->column_std);
+  free(d->column_names);
   free(d);
 }
 

@@ -50,6 +50,18 @@ Field *data_add_field(Data *d, Str name);
 /* The whole numbers of rank 0, or of rank 2 for each pixel, are classes. */
 void data_count_classes(Data *d);
 
+typedef struct Columns { /* of a table */
+  int *from;             /* [n] which holds each number of the network's */
+  int n, label;          /* label: -1: none */
+} Columns;
+/* names: the table's, of n columns; NULL: it has none. like: what was learnt from; NULL: nothing yet. labelled: it must
+ * have a label. Columns that nobody asks for by name are left out. columns_free in any case.
+ *   errors    ERR_INVALID a name that `like` has and the table has not; another number of columns */
+Err *columns_find(const char *const *names, int n, const Data *like, bool labelled, Columns *out);
+/* Data.column_names; the caller frees it. */
+char *columns_names(const char *const *names, const Columns *c);
+void columns_free(Columns *c);
+
 /* Arrays of any names; whole: those without a part for testing are all for testing. */
 Err *data_open_arrays(const Npz *z, const char *path, bool whole, Data **out);
 /* "FILE", or "FILE,TEST" */

@@ -264,7 +264,8 @@ struct Data {
   char *labels; /* names of the classes, a line each; NULL: numbers */
   float mean[DATA_CHANNELS], std[DATA_CHANNELS]; /* of images as 0 ... 1, by channel */
   float *column_mean,
-      *column_std; /* csv: of the numbers of field 0, which are (x - mean) / std; NULL: others */
+      *column_std;    /* csv: of the numbers of field 0, which are (x - mean) / std; NULL: others */
+  char *column_names; /* csv: theirs, then the label's, a line each; NULL: it has none */
   /* Writes example `index` into dst[field]; `rand` is this example's own random number for
    * augmentation. Any thread. */
   Err *(*get)(const Data *d, bool test, int64_t index, uint64_t rand, void *const *dst);
@@ -287,7 +288,7 @@ typedef struct DataOpts {
       classes; /* of the model: synthetic, pictures in files. TASK_CLICKS: numbers, tables, rows of each */
   TaskKind task;
   const Data *
-      like; /* what a network learnt from: its classes by name, its columns' mean and deviation; or NULL */
+      like; /* what a network learnt from: its classes and columns by name, their mean and deviation; or NULL */
   bool
       whole; /* all examples are for testing, where the set does not say itself which are (csv, pictures, text) */
 } DataOpts;
@@ -295,7 +296,8 @@ typedef struct DataOpts {
  * damaged files */
 Err *data_open(const char *spec, const DataOpts *opts, Data **out);
 void data_close(Data *d);
-/* Rows of a csv as `like` has them, the data of a checkpoint: numbers of its field 0, a column of labels left out.
+/* Rows of a csv as `like` has them, the data of a checkpoint: numbers of its field 0, by the names of columns where both
+ * have names; a column of labels, and others of names that it does not have, left out.
  * The caller frees *out. */
 Err *data_csv_rows(const char *path, const Data *like, int64_t *n, float **out);
 extern const char *const data_specs; /* for --help */

@@ -179,6 +179,38 @@ def test_eval_of_another_table(tmp_path):
     assert r.returncode == 0 and score(tmp_path / "two" / "run")["examples"] == 30, r.stderr
 
 
+def test_columns_in_another_order(tmp_path):
+    """They are found by their names, in predict, eval and a file of test rows; what has no names is taken as it stands."""
+    rows = [line.split(",") for line in open(table(tmp_path / "t.csv", CLASSES, 60).removeprefix("csv:")).read().split()]
+    assert train(tmp_path, f"csv:{tmp_path / 't.csv'}", "--epochs", 30).returncode == 0
+
+    def write(name, order, first=0):
+        text = "\n".join(",".join(["7" if i and k < 0 else "id" if k < 0 else row[k] for k in order]) for i, row in enumerate(rows) if i >= first)
+        (tmp_path / name).write_text(text + "\n")
+        return tmp_path / name
+
+    def said(file):
+        r = weft("predict", tmp_path / "run", file, "--measure", 0, "--json")
+        assert r.returncode == 0, r.stderr
+        return json.loads(r.stdout.replace(str(file), ""))
+
+    want = said(write("ab.csv", (0, 1)))
+    for order in ((1, 0), (2, 1, 0), (1, -1, 0)):
+        assert said(write("other.csv", order)) == want, order
+    assert said(write("none.csv", (0, 1), first=1)) == want
+    turned = write("turned.csv", (2, 1, 0))
+    assert score(tmp_path / "run", "--data", f"csv:{turned}")["accuracy"] > 0.95
+    r = train(tmp_path / "two", f"csv:{tmp_path / 't.csv'},{turned}", "--epochs", 30)
+    assert json.loads(r.stdout)["test_accuracy"] > 0.95, r.stderr
+    assert weft("export", tmp_path / "run", "--to", tmp_path / "out").returncode == 0
+    assert json.loads((tmp_path / "out" / "export.json").read_text())["columns"] == ["a", "b"]
+    rows[0][1] = "c"
+    r = weft("predict", tmp_path / "run", write("c.csv", (1, 0)))
+    assert r.returncode == 1 and "the training rows have a column 'b', this has c, a" in r.stderr, r.stderr
+    r = weft("eval", tmp_path / "run", "--data", f"csv:{write('c.csv', (0, 1))}")
+    assert r.returncode == 1 and "the training rows have a" in r.stderr, r.stderr
+
+
 @pytest.mark.parametrize("text, says", [
     ("a,b,y\n1,2,0\n\n3,nan,1\n", "line 4, column 2 (b): 'nan' is no finite number"),
     ("a,b,y\n1,2,0\n1e999,3,1\n", "line 3, column 1 (a): '1e999'"),

@@ -28,6 +28,8 @@ PARTS = (
     "tensorflow.python.ops.gen_math_ops: dense_bincount",
     "tensorflow.python.ops.summary_ops_v2: _summary_state, _ResourceSummaryWriter.flush",
     "tensorflow.python.ops.control_flow_ops: XLAControlFlowContext",
+    "tensorflow.python.ops.cond_v2: _build_cond, _build_case",
+    "tensorflow.python.framework.func_graph: FuncGraph._get_function (its graph)",
     "tensorflow.python.profiler.profiler_v2: start, stop",
     "tensorflow.python.autograph.impl.api: what strategy.run wraps a function in, by its file",
     "tensorflow.python.ops.resource_variable_ops: BaseResourceVariable.handle, _handle, _read_variable_op",
@@ -55,8 +57,8 @@ def install():
 
 
 def _install(tf):
-    from weft.tf import devices, effects, function, linalg, profiler, sizes, state, strategy, trace, workers
-    for part in (trace, state, devices, strategy, workers, effects, linalg, sizes, function, profiler):
+    from weft.tf import branches, devices, effects, function, linalg, profiler, sizes, state, strategy, trace, workers
+    for part in (trace, state, devices, strategy, branches, workers, effects, linalg, sizes, function, profiler):
         part.install()
 
 

@@ -176,6 +176,51 @@ def mixed_float16(strategy):
 
 
 @case
+def mixed_float16_where_one_replica_overflows(strategy):
+    """Gradients of the first replica's rows alone pass f16's largest number: the step is left out on both, and the scale halved."""
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    scales = []
+    try:
+        with strategy.scope():
+            model = keras.Sequential([layers.Input((6,)), layers.Dense(8, activation="relu"), layers.Dense(2, dtype="float32")])
+            model.compile(optimizers.LossScaleOptimizer(optimizers.SGD(0.01), dynamic_growth_steps=3), "mse")
+        targets = TARGETS.copy()
+        targets[:8] *= 300
+        note = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: scales.append(float(model.optimizer.dynamic_scale.numpy())))
+        model.fit(ROWS, targets, batch_size=16, epochs=2, shuffle=False, verbose=0, callbacks=[note])
+        return {"f16_scales": np.array(scales), **{"f16_" + k: v for k, v in weights(model).items()}}
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+
+
+@case
+def branches_that_exchange(strategy):
+    """All replicas take the branch that the first one's condition says; one that exchanges nothing is each one's own."""
+    @tf.function
+    def go(x):
+        def replica(x):
+            ctx = tf.distribute.get_replica_context()
+            own = tf.cond(tf.reduce_sum(x) > 3.0, lambda: x + 1.0, lambda: x - 1.0)
+            if strategy.extended._use_merge_call():  # TensorFlow's own: outside of replicas, by the first one's
+                def merged(s, x):
+                    first = s.experimental_local_results(x)[0]
+                    big = s.reduce("SUM", x, axis=None) if s.num_replicas_in_sync > 1 else x
+                    return tf.cond(tf.reduce_sum(first) > 3.0, lambda: big, lambda: tf.zeros_like(big))
+                both = ctx.merge_call(merged, args=(x,))
+            else:
+                both = tf.cond(tf.reduce_sum(x) > 3.0, lambda: ctx.all_reduce("SUM", x), lambda: tf.zeros_like(x))
+            return own, both
+        return strategy.run(replica, args=(x,))
+    values = strategy.experimental_distribute_values_from_function
+    out = {}
+    for name, rows in (("first", (2.0, 1.0)), ("second", (1.0, 2.0)), ("none", (0.0, 0.0))):
+        own, both = go(values(lambda ctx, rows=rows: tf.fill((2,), tf.constant(rows[ctx.replica_id_in_sync_group]))))
+        out[name + "_own"] = np.stack([v.numpy() for v in strategy.experimental_local_results(own)])
+        out[name + "_both"] = strategy.experimental_local_results(both)[-1].numpy()
+    return out
+
+
+@case
 def own_train_step(strategy):
     class Model(keras.Model):
         def __init__(self):

@@ -83,7 +83,6 @@ CIRCLES = {
     "stablehlo/hlo": 7,
     "compile/grad": 5,
     "compile/fuse": 6,
-    "sim/gpu": 2,
     "compile/pass": 2,
     "train": 3,
     "chip": 2,

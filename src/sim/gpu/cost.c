@@ -184,7 +184,7 @@ void gpu_cost(Schedule *p, Kernel *k) {
     return;
   }
   if (k->conv) {
-    GpuProduct g = gpu_product(p, k->conv);
+    GpuProduct g = k->conv->conv->is_conv ? gpu_conv(p, k->conv) : gpu_product(p, k->conv);
     double t_data = t_mem / ramp * gpu_rate(c, "fit.stream");
     k->bytes += g.beside_bytes;
     k->time_s = gpu_product_time(c, &g, t_data);

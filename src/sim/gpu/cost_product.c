@@ -208,7 +208,6 @@ static void turned(const Chip *c, const HNode *n, GpuProduct *out) {
 
 GpuProduct gpu_product(const Schedule *p, const HNode *x) {
   const HConv *v = x->conv;
-  if (v->is_conv) return gpu_conv(p, x);
   GpuProduct out = gpu_product_of(p->chip);
   int bits = (int)hlo_bits(x->in[0]->dt);
   GpuUnit u = gpu_library(p->chip, x->in[0]->dt, v->passes, &out);

@@ -333,6 +333,12 @@ static void set_blocks(Part *k) {
   k->outer = hlo_count(n) / MAX(1, k->inner);
 }
 
+/* A gather computes only what it takes, a scatter what it adds. */
+bool gpu_absorbs(const HNode *user, const HNode *x) {
+  return sched_absorbs(user, x) || user->kind == H_GATHER ||
+         (user->kind == H_SCATTER && x != user->in[0]);
+}
+
 /* Does a kernel that is XLA's own need x for u? Libraries read arrays, and a vector that they add to each row. */
 static bool absorbs(const Fuse *f, const HNode *u, const HNode *x) {
   bool bias = u->kind == H_BCAST && x->rank <= 1 && u->n_users == 1 && f->claimed[u->users[0]->id];

@@ -156,12 +156,6 @@ static void mark_rows(Schedule *p, bool *rows) {
   }
 }
 
-/* A gather computes only what it takes, a scatter what it adds. */
-bool gpu_absorbs(const HNode *user, const HNode *x) {
-  return sched_absorbs(user, x) || user->kind == H_GATHER ||
-         (user->kind == H_SCATTER && x != user->in[0]);
-}
-
 void gpu_fuse(Schedule *p) {
   unsigned char *claimed = xcalloc((size_t)p->g->n_nodes + 1, 1);
   bool *rows = xcalloc((size_t)p->g->n_nodes + 1, sizeof *rows);

@@ -167,7 +167,7 @@ void tpu_received(Schedule *p) {
   for (int i = 0; i < p->comp->outputs.n; i++) {
     HValue *v = p->comp->outputs.v[i]->val;
     if (!v || v->is_param || v->kernel < 0 || !written_by_others(p->params, v)) continue;
-    HValue *w = tpu_copy(p, v, v->order);
+    HValue *w = tpu_copy(p, v, v->order, "written by other devices");
     w->is_output = true;
     p->comp->outputs.v[i] = w->node;
   }

@@ -203,7 +203,7 @@ static bool walks_alike(const Kernel *k) {
   for (int i = 0; i < k->inner.n; i++) work += k->inner.v[i]->kind == H_EWISE;
   for (int r = 0; r < k->reads.n; r++) {
     const HValue *x = k->reads.v[r];
-    /* tables and sums of rows may be turned, see row_layout.c */
+    /* tables and sums of rows may be turned, see row_copies.c */
     bool turned = x->node->kind == H_SCATTER && v->order[0] != v->node->rank - 1;
     if (turned || (hlo_count(x->node) == kernel_domain(k) && !tpu_same_order(x, v))) return false;
   }

@@ -59,24 +59,18 @@ void tpu_collective(HGraph *g, const CostParams *params, HComp *c, HNode *n);
 void tpu_received(Schedule *p);
 /* What a device gets from its neighbours is put beside its own by an operation without an estimate. */
 bool tpu_joins_parts(const HNode *n);
-#define TURN_MIN 4096 /* bytes: smaller arrays are turned on the way */
-#define TURN_MAX 64e6 /* larger ones are not */
-/* A new value: v in another order, made by a kernel of its own. */
-#define tpu_copy(p, v, order) tpu_copy_by(p, v, order, __func__)
-HValue *tpu_copy_by(Schedule *p, HValue *v, const int *order, const char *rule);
-/* Kernel i reads a copy of its q-th array in that order, perhaps rounded: one that is there, or a new one. */
-#define tpu_reread(p, i, q, order) tpu_reread_by(p, i, q, order, false, __func__)
-void tpu_reread_by(Schedule *p, int i, int q, const int *order, bool rounded, const char *rule);
-/* The first so many kernels read w, a copy of v. */
-void tpu_read_instead(Schedule *p, const HValue *v, HValue *w, int kernels);
-bool tpu_same_order(const HValue *a, const HValue *b);
-void tpu_turn_indexed(Schedule *p);
+/* A new value: v in another order, made by a kernel of its own; the rule that asks for it. */
+HValue *tpu_copy(Schedule *p, HValue *v, const int *order, const char *rule);
+/* In that order, as far as tiles go? */
+static inline bool tpu_lies_so(const HValue *v, const int *order) {
+  return v->order[0] == order[0] && v->order[1] == order[1];
+}
+static inline bool tpu_same_order(const HValue *a, const HValue *b) {
+  return a->node->rank == b->node->rank && tpu_lies_so(a, b->order);
+}
 /* The order of rows that are gathered by a matrix of indices: as they come, or with the second
  * dimension in lanes where that and the matrix of all rows, turned, pad less. False: something else. */
 bool tpu_rows_order(const HNode *n, int *order);
-/* Kernel i, where sums of rows meet tables that lie in another order: these are turned, or the sums.
- * Returns whether it is the tables, and with them the kernel's results. */
-bool tpu_update_rows(Schedule *p, int i);
 /* Is this read worth fetching ahead of the first kernel? Not when the kernel changes its order on
  * the way, nor for the matrix of a matrix-vector product, nor for what is summed once on the way to
  * another kernel. */

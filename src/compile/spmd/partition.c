@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "compile/spmd/partition_priv.h"
+#include "compile/spmd/window.h"
 #include "ir/exchange.h"
 
 /* ---- what cannot be partitioned ---- */
@@ -295,11 +296,12 @@ static void tied_dims(const Op *op, bool *tied) {
     for (int d = 0; d < r->rank; d++) tied[d] = d < x->rank && x->dims[d] == r->dims[d];
     break;
   }
-  case OP_SELECT_AND_SCATTER: { /* the source has the pooled shape: batch and features tie all three */
-    const Type *x = op->operands[0]->type, *y = op->operands[1]->type;
-    for (int d = 0; d < x->rank; d++) tied[d] = x->dims[d] == y->dims[d];
-    int n = op_ints(op, "window_dimensions", &v);
-    for (int d = 0; d < n; d++) tied[d] = tied[d] && v[d] == 1;
+  case OP_SELECT_AND_SCATTER: { /* windows that lie within parts */
+    Side sides[MAX_RANK];
+    for (int d = 0, n = window_sides(op, sides); d < n; d++) {
+      const Side *w = &sides[d];
+      tied[d] = window_follows(w, CUT_OUTPUTS) && !w->low && w->taps <= w->stride;
+    }
     break;
   }
   default: break;
@@ -351,6 +353,7 @@ static Err *partition_op(Spmd *s, Op *op) {
   case OP_CONCATENATE:
   case OP_SORT:
   case OP_REDUCE_WINDOW:
+    if (op->kind == OP_REDUCE_WINDOW && spmd_pool_op(s, op)) return NULL;
     if (op->n_operands <= 64 && op->n_results <= 64) {
       spmd_moved_op(s, op);
       return NULL;

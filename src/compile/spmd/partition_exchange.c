@@ -350,6 +350,24 @@ static Value *all_to_all(Spmd *s, Value *x, int from, int to, const Dim *axes) {
   return spmd_emit1(s, OP_ALL_TO_ALL, 1, &x, with_dims(s, x->type, dims), 5, attrs);
 }
 
+Value *spmd_permute(Spmd *s, Value *x, const Dim *axes, int by) {
+  Attr *groups = groups_over(s, axes);
+  int64_t members = spmd_dim_parts(s, axes), n = 0;
+  int64_t *ids = (int64_t *)groups->tensor->data,
+          *pairs = xmalloc(sizeof *pairs * 2 * (size_t)s->n_devices);
+  for (int64_t i = 0; i < s->n_devices; i++) {
+    int64_t to = i % members + by;
+    if (to < 0 || to >= members) continue;
+    pairs[n++] = ids[i];
+    pairs[n++] = ids[i + by];
+  }
+  NamedAttr attrs[2] = {
+      spmd_named("channel_id", attr_int(s->m, DT_I64, s->next_channel++)),
+      spmd_named("source_target_pairs", attr_tensor_i64(s->m, 2, (int64_t[]){n / 2, 2}, pairs))};
+  free(pairs);
+  return spmd_emit1(s, OP_COLLECTIVE_PERMUTE, 1, &x, x->type, 2, attrs);
+}
+
 /* The dimension whose cut grows by just these axes; -1: none. */
 static int moves_to(Spmd *s, const Value *x, const Layout *from, const Layout *to, int d,
                     const Dim *gone) {

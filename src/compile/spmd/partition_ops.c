@@ -28,6 +28,12 @@ static bool only_adds(const Region *r) {
 
 /* ---- layouts of operands ---- */
 
+static Dim joined(const Dim *a, const Dim *b) {
+  Dim r = *a;
+  for (int i = 0; i < b->n && r.n < MAX_AXES; i++) r.a[r.n++] = b->a[i];
+  return r;
+}
+
 Layout *spmd_layout_of(Spmd *s, const Value *v) { return &s->layouts[v->id]; }
 
 static bool of_number(const Op *broadcast) { return type_count(broadcast->operands[0]->type) == 1; }
@@ -104,8 +110,7 @@ static void replace_captures(Region *r, const Captures *c) {
   }
 }
 
-/* Same op on local operands, local result types. */
-static Op *same_op(Spmd *s, const Op *op, Value *const *in, Type *const *out) {
+Op *spmd_same_op(Spmd *s, const Op *op, Value *const *in, Type *const *out) {
   Captures captures = {0};
   for (int i = 0; i < op->n_regions; i++) find_captures(s, op->regions[i], &captures);
   Op *c = spmd_emit(s, op->kind, op->n_operands, in, op->n_results, out, op->n_attrs, op->attrs, 0,
@@ -141,7 +146,7 @@ void spmd_batched_op(Spmd *s, const Op *op) {
   Type **out = xmalloc(sizeof *out * (size_t)(op->n_results + 1));
   for (int k = 0; k < op->n_operands; k++) in[k] = spmd_operand(s, op->operands[k], &cut);
   for (int i = 0; i < op->n_results; i++) out[i] = spmd_local_type(s, op->results[i].type, &cut);
-  Op *c = same_op(s, op, in, out);
+  Op *c = spmd_same_op(s, op, in, out);
   for (int i = 0; i < op->n_results; i++) spmd_set_result(s, op, i, &c->results[i], &cut);
   free(in);
   free(out);
@@ -153,7 +158,7 @@ void spmd_callback_op(Spmd *s, const Op *op) {
   Type **out = xmalloc(sizeof *out * (size_t)(op->n_results + 1));
   for (int k = 0; k < op->n_operands; k++) in[k] = s->local[op->operands[k]->id];
   for (int i = 0; i < op->n_results; i++) out[i] = op->results[i].type;
-  Op *c = same_op(s, op, in, out);
+  Op *c = spmd_same_op(s, op, in, out);
   for (int i = 0; i < op->n_results; i++) s->local[op->results[i].id] = &c->results[i];
   free(in);
   free(out);
@@ -215,7 +220,7 @@ static Op *op_cut_as(Spmd *s, const Op *op, const Layout *has,
   }
   Type *out[64];
   for (int i = 0; i < op->n_results; i++) out[i] = spmd_local_type(s, op->results[i].type, has);
-  Op *c = same_op(s, op, in, out);
+  Op *c = spmd_same_op(s, op, in, out);
   for (int i = 0; i < op->n_results; i++) spmd_set_result(s, op, i, &c->results[i], has);
   return c;
 }
@@ -361,6 +366,29 @@ void spmd_constant_op(Spmd *s, const Op *op) {
   s->local[op->results[0].id] = spmd_emit1(s, OP_CONSTANT, 0, NULL, t, 1, &a);
 }
 
+/* Dimensions that must be whole, of an operand and a result that are cut there alike: the cut goes to another dimension
+ * for the time being, by an exchange of all with all, as XLA has it for sorts and for what is joined. */
+static bool cut_elsewhere(Spmd *s, const Op *op, const bool *keep, Layout *has) {
+  const Layout *x = spmd_layout_of(s, op->operands[0]), *want = spmd_layout_of(s, &op->results[0]);
+  const Type *t = op->operands[0]->type, *r = op->results[0].type;
+  bool any = false;
+  for (int d = 0; d < r->rank && t->rank == r->rank && !any_sums(s, op); d++) {
+    const Dim *cut = &want->d[d];
+    int64_t parts = spmd_dim_parts(s, cut);
+    if (keep[d] || parts == 1 || !spmd_same_axes(cut, &x->d[d])) continue;
+    for (int e = 0; e < r->rank; e++) {
+      Dim *to = &has->d[e];
+      if (!keep[e] || !spmd_same_axes(to, &x->d[e]) || to->n + cut->n > MAX_AXES ||
+          t->dims[e] % (spmd_dim_parts(s, to) * parts))
+        continue;
+      *to = joined(to, cut);
+      any = true;
+      break;
+    }
+  }
+  return any;
+}
+
 void spmd_moved_op(Spmd *s, const Op *op) {
   bool keep[MAX_RANK];
   const Type *x = op->operands[0]->type, *r = op->results[0].type;
@@ -389,7 +417,13 @@ void spmd_moved_op(Spmd *s, const Op *op) {
     n = op_ints(op, "padding", &pad);
     for (int d = 0; d < n / 2; d++) keep[d] = keep[d] && !pad[2 * d] && !pad[2 * d + 1];
   }
-  Op *c = spmd_tied_op(s, op, keep, spmd_tie_same);
+  Layout has = *spmd_layout_of(s, &op->results[0]);
+  for (int d = 0; d < r->rank; d++)
+    if (!keep[d]) has.d[d].n = 0;
+  bool moved =
+      (op->kind == OP_SORT || op->kind == OP_CONCATENATE) && cut_elsewhere(s, op, keep, &has);
+  has.sum.n = 0;
+  Op *c = moved ? op_cut_as(s, op, &has, spmd_tie_same) : spmd_tied_op(s, op, keep, spmd_tie_same);
   const Type *local = c->operands[0]->type;
   if (op->kind == OP_SLICE) {
     op_ints(op, "limit_indices", &v);
@@ -424,12 +458,6 @@ void spmd_reshape_op(Spmd *s, const Op *op) {
   Value *x = spmd_operand(s, op->operands[0], &need);
   x = spmd_emit1(s, OP_RESHAPE, 1, &x, spmd_local_type(s, op->results[0].type, &has), 0, NULL);
   spmd_set_result(s, op, 0, x, &has);
-}
-
-static Dim joined(const Dim *a, const Dim *b) {
-  Dim r = *a;
-  for (int i = 0; i < b->n && r.n < MAX_AXES; i++) r.a[r.n++] = b->a[i];
-  return r;
 }
 
 /* May each device begin with the initial value? A sum's only one does (its others with zeros); of what gives the same
@@ -480,21 +508,13 @@ void spmd_reduce_op(Spmd *s, const Op *op) {
   for (int k = 0; k < op->n_operands; k++)
     in[k] = spmd_operand(s, op->operands[k], k < half ? &need : &initial);
   for (int i = 0; i < op->n_results; i++) out[i] = spmd_local_type(s, op->results[i].type, &has);
-  Op *c = same_op(s, op, in, out);
+  Op *c = spmd_same_op(s, op, in, out);
   for (int i = 0; i < op->n_results; i++) {
     Value *r = &c->results[i];
     if (summed.n) r = spmd_all_reduce(s, r, &summed, op->regions[0], OP_UNKNOWN);
     spmd_set_result(s, op, i, r, &has);
   }
 }
-
-/* A product: result dimension d comes from (operand, dimension); contracting pairs may stay cut
- * alike. */
-typedef struct Product {
-  int n_pairs;
-  int pairs[MAX_RANK][2];
-  int from[MAX_RANK][2]; /* result dim -> dim of x, of y; -1 none */
-} Product;
 
 /* Axes that cut contracted dimension i of a product in both operands, or, `all`, in the one that more axes cut;
  * from the first one on that a dimension of the result has, or another pair, none. */
@@ -552,7 +572,11 @@ static void product_op(Spmd *s, const Op *op, const Product *p) {
   Value *in[2] = {spmd_operand(s, op->operands[0], &need[0]),
                   spmd_operand(s, op->operands[1], &need[1])};
   Type *out = spmd_local_type(s, op->results[0].type, &has);
-  Op *c = same_op(s, op, in, &out);
+  int64_t padding[2 * MAX_RANK];
+  bool conv = op->kind == OP_CONVOLUTION;
+  if (conv) in[0] = spmd_conv_input(s, op, in[0], need, padding);
+  Op *c = spmd_same_op(s, op, in, &out);
+  if (conv) spmd_set_padding(s, c, padding);
   if (batch_cut_to_one(p, op_type(op), out))
     op_set_attr(s->m, c, STR(ATTR_CUT_TO_ONE), attr_unit(s->m));
   Value *x = &c->results[0];
@@ -594,6 +618,7 @@ void spmd_conv_op(Spmd *s, const Op *op) {
       p.pairs[0][1] = (int)op_int(op, "kernel_input_feature_dimension", 0);
     }
   }
+  spmd_conv_sides(s, op, &p);
   product_op(s, op, &p);
 }
 
@@ -633,7 +658,7 @@ void spmd_gather_op(Spmd *s, const Op *op) {
   }
   Value *in[2] = {spmd_operand(s, op->operands[0], &rows), spmd_operand(s, op->operands[1], &need)};
   Type *out = spmd_local_type(s, op->results[0].type, &has);
-  Op *c = same_op(s, op, in, &out);
+  Op *c = spmd_same_op(s, op, in, &out);
   fix_ints(s, c, "slice_sizes", local, n_sizes);
   spmd_set_result(s, op, 0, &c->results[0], &has);
 }
@@ -760,7 +785,7 @@ void spmd_scatter_op(Spmd *s, const Op *op) {
   }
   in[n] = spmd_operand(s, op->operands[n], &ids);
   if (rows.dim >= 0 && has.d[rows.dim].n) in[n] = scatter_ids(s, op, in[n], &has.d[rows.dim], rows);
-  Op *c = same_op(s, op, in, out);
+  Op *c = spmd_same_op(s, op, in, out);
   for (int k = 0; k < n; k++) {
     Value *r = &c->results[k];
     if (summed.n) r = spmd_sum_over(s, r, &summed, want, &has); /* n is 1 */
@@ -776,7 +801,7 @@ void spmd_barrier_op(Spmd *s, const Op *op) {
     in[i] = spmd_operand(s, op->operands[i], spmd_layout_of(s, &op->results[i]));
     out[i] = in[i]->type;
   }
-  Op *c = same_op(s, op, in, out);
+  Op *c = spmd_same_op(s, op, in, out);
   for (int i = 0; i < op->n_results; i++) s->local[op->results[i].id] = &c->results[i];
   free(in);
   free(out);

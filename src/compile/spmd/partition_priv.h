@@ -66,6 +66,8 @@ Value *spmd_sum_over(Spmd *s, Value *x, const Dim *axes, const Layout *want, Lay
 /* Where this device's part begins, of parts of this size along a dimension cut by axes: an i64. */
 Value *spmd_own_place(Spmd *s, const Dim *axes, int64_t size);
 Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to);
+/* x of the device that is `by` places before this one along the axes; zeros where there is none. */
+Value *spmd_permute(Spmd *s, Value *x, const Dim *axes, int by);
 
 /* ---- partition_ops.c ---- */
 
@@ -101,10 +103,30 @@ void spmd_gather_op(Spmd *s, const Op *op);
 void spmd_scatter_op(Spmd *s, const Op *op);
 void spmd_barrier_op(Spmd *s, const Op *op);
 
+/* Same op on local operands, local result types. */
+Op *spmd_same_op(Spmd *s, const Op *op, Value *const *in, Type *const *out);
+
+/* A product: result dimension d comes from (operand, dimension); contracting pairs may stay cut
+ * alike. */
+typedef struct Product {
+  int n_pairs;
+  int pairs[MAX_RANK][2];
+  int from[MAX_RANK][2]; /* result dim -> dim of x, of y; -1 none */
+} Product;
+
 /* Number k of the n that each index has along a dimension; and the indices with others in their place, whose type all
  * of them get. */
 Value *spmd_numbers(Build *b, Value *ids, int dim, int k, int n);
 Value *spmd_with_numbers(Build *b, Value *ids, int dim, int k, int n, Value *numbers);
+
+/* ---- partition_window.c ---- */
+
+/* Adds the dimensions that a convolution's window moves along and that may stay cut. */
+void spmd_conv_sides(Spmd *s, const Op *op, Product *p);
+/* The input cut as need[0] and what windows reach of its neighbours'; padding: pairs, as they are then. */
+Value *spmd_conv_input(Spmd *s, const Op *op, Value *x, const Layout need[2], int64_t *padding);
+void spmd_set_padding(Spmd *s, Op *conv, const int64_t *padding);
+bool spmd_pool_op(Spmd *s, const Op *op); /* a reduce_window; false: no window moves along a cut */
 
 /* ---- partition_lookup.c ---- */
 

@@ -4,6 +4,7 @@
 
 #include "compile/spmd/propagate.h"
 #include "compile/spmd/propagate_priv.h"
+#include "compile/spmd/window.h"
 #include "ir/build.h"
 
 static bool is_tensor(const Value *v) { return v->type->kind == TY_TENSOR; }
@@ -82,6 +83,15 @@ static void link_dot(Spread *s, Op *op) {
     link_reduced(s, x, (int)d.lhs_contract[i], y, (int)d.rhs_contract[i]);
 }
 
+/* Windows whose places go with what they read, a few elements aside. */
+static void link_sides(Spread *s, Op *op, Value *out) {
+  Side sides[B_MAX_RANK];
+  if (!s->mesh || op->operands[0]->type->rank > B_MAX_RANK) return;
+  for (int i = 0, n = window_sides(op, sides); i < n; i++)
+    if (window_follows(&sides[i], CUT_OUTPUTS))
+      link_dims(s, op->operands[0], sides[i].in_dim, out, sides[i].out_dim);
+}
+
 static void link_conv(Spread *s, Op *op) {
   Value *x = op->operands[0], *k = op->operands[1], *r = &op->results[0];
   int out_batch = (int)op_int(op, "output_batch_dimension", 0);
@@ -92,6 +102,7 @@ static void link_conv(Spread *s, Op *op) {
     link_reduced(s, x, (int)op_int(op, "input_feature_dimension", 0), k,
                  (int)op_int(op, "kernel_input_feature_dimension", 0));
   link_dims(s, k, (int)op_int(op, "kernel_output_feature_dimension", 0), r, out_feature);
+  link_sides(s, op, r);
 }
 
 static void link_gather(Spread *s, Op *op) {
@@ -244,17 +255,16 @@ static void link_op(Spread *s, Op *op) {
     link_all(s, op->operands[0], r);
     link_all(s, op->operands[1], r);
     return;
-  case OP_CONCATENATE:
-  case OP_SORT: {
+  case OP_CONCATENATE: {
     int64_t dim = op_int(op, "dimension", -1);
-    for (int k = 0; k < op->n_operands; k++) {
-      Value *x = op->operands[k], *y = op->kind == OP_SORT ? &op->results[k] : r;
-      if (dim < 0) dim += x->type->rank;
-      for (int d = 0; d < x->type->rank; d++)
-        if (d != dim) link_dims(s, x, d, y, d);
-    }
+    for (int k = 0; k < op->n_operands; k++)
+      for (int d = 0; d < r->type->rank; d++)
+        if (d != dim) link_dims(s, op->operands[k], d, r, d);
     return;
   }
+  case OP_SORT:
+    for (int k = 0; k < op->n_operands; k++) link_all(s, op->operands[k], &op->results[k]);
+    return;
   case OP_WHILE:
     for (int i = 0; i < 2; i++) spread_link_region(s, op->regions[i]);
     for (int k = 0; k < op->n_results; k++) {
@@ -297,6 +307,16 @@ static void link_op(Spread *s, Op *op) {
     if (s->mesh && manual_is_partial(s->mesh, op)) spread_link_region(s, op->regions[0]);
     return;
   case OP_RNG_BIT_GENERATOR: return;
+  case OP_SELECT_AND_SCATTER:
+    link_all(s, op->operands[0], r);
+    link_sides(s, op, op->operands[1]);
+    return;
+  case OP_REDUCE_WINDOW:
+    if (op->n_operands == 2) {
+      link_sides(s, op, r);
+      return;
+    }
+    break;
   default: break;
   }
   /* element-wise, slice, pad, reverse, reduce_window, constraint: equal sizes at equal places */

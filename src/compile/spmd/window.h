@@ -1,0 +1,35 @@
+/* Windows over a cut dimension: whether devices' outputs, or their terms of a sum, need of the input their own part and a
+ * few elements of their neighbours' (a halo), and how many. Private to src/compile/spmd. */
+#ifndef WEFT_COMPILE_SPMD_WINDOW_H
+#define WEFT_COMPILE_SPMD_WINDOW_H
+
+#include "ir/ir.h"
+
+/* One dimension that windows move along. Element in * dil_in is read by output `out` through tap `tap` where
+ * in * dil_in = out * stride + tap * dil_taps - low. */
+typedef struct Side {
+  int in_dim, taps_dim, out_dim; /* of the input, the kernel (-1: no operand) and the result */
+  int64_t in, taps, out;         /* their sizes */
+  int64_t stride, low, dil_in, dil_taps;
+  bool reversed;
+} Side;
+
+/* Of a convolution, a reduce_window or a select_and_scatter (whose `out` is the source); sides has room for a dimension
+ * each. How many. */
+int window_sides(const Op *op, Side *sides);
+
+typedef enum Cut { CUT_OUTPUTS, CUT_TAPS } Cut;
+
+/* Does the cut of the input go with that of the outputs, or of the taps: does each device's part begin at the same
+ * place of its part of the input? */
+bool window_follows(const Side *w, Cut cut);
+
+typedef struct Halo {
+  int64_t left, right; /* elements of the devices before and after */
+  int64_t low, high;   /* padding of what a device then has */
+} Halo;
+
+/* Over n devices. false: parts do not follow each other so, or more than a neighbour's part would be needed. */
+bool window_halo(const Side *w, Cut cut, int64_t n, Halo *out);
+
+#endif

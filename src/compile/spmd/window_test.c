@@ -1,0 +1,115 @@
+/* Windows along a cut dimension: devices fetch a few elements of their neighbours, never the whole array. */
+#include <stdio.h>
+
+#include "compile/spmd/partition_test.h"
+
+#define ROWS "{sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}, {}, {}]>}"
+
+/* Nothing is gathered, the answers are those of the whole, and so many pieces go to neighbours. */
+static void check_halos(const char *name, const char *text, int pieces) {
+  Module *m = partitioned(name, text);
+  if (count_kind(m, OP_COLLECTIVE_PERMUTE) != pieces)
+    fail_msg("%s: %d pieces", name, count_kind(m, OP_COLLECTIVE_PERMUTE));
+  module_free(m);
+  assert_int_equal(check_text(name, text), 0);
+}
+
+/* Pictures of 64 rows over 8 devices. */
+static void test_convolutions(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *window, *kernel;
+    int rows, pieces;
+  } cases[] = {
+      {"same", "pad = [[1, 1], [1, 1]]", "3x3x2x3", 64, 2},
+      {"even kernel", "pad = [[1, 2], [1, 2]]", "4x4x2x3", 64, 2},
+      {"strided", "stride = [2, 2], pad = [[0, 1], [0, 1]]", "3x3x2x3", 32, 1},
+      {"patches", "stride = [4, 4]", "4x4x2x3", 16, 0},
+      {"every other", "stride = [2, 2], pad = [[0, -1], [0, -1]]", "1x1x2x3", 32, 0},
+      {"dilated", "pad = [[4, 4], [4, 4]], rhs_dilate = [4, 4]", "3x3x2x3", 64, 2},
+      {"transposed", "pad = [[1, 2], [1, 2]], lhs_dilate = [2, 2]", "3x3x2x3", 128, 1},
+      {"turned round", "pad = [[2, 0], [2, 0]], reverse = [1, 1]", "3x3x2x3", 64, 1},
+  };
+  for (int i = 0; i < COUNT_OF(cases); i++) {
+    char text[2048];
+    int n = cases[i].rows;
+    snprintf(text, sizeof text,
+             MESH "func.func @main(%%x: tensor<2x64x8x2xf32> " ROWS
+                  ", %%k: tensor<%sxf32>) -> (tensor<2x%dx%dx3xf32> " ROWS
+                  ") {\n  %%r = stablehlo.convolution(%%x, %%k) dim_numbers = [b, 0, 1, f]x[0, 1, "
+                  "i, o]->[b, 0, 1, f], window = {%s} "
+                  "{batch_group_count = 1 : i64, feature_group_count = 1 : i64} : "
+                  "(tensor<2x64x8x2xf32>, tensor<%sxf32>) -> "
+                  "tensor<2x%dx%dx3xf32>\n  return %%r : tensor<2x%dx%dx3xf32>\n}",
+             cases[i].kernel, n, n / 8, cases[i].window, cases[i].kernel, n, n / 8, n, n / 8);
+    check_halos(cases[i].name, text, cases[i].pieces);
+  }
+}
+
+/* The gradient of a kernel: each device has its rows' terms, which are summed. */
+static void test_kernels_gradient(void **state) {
+  (void)state;
+  static const char text[] = MESH
+      "func.func @main(%x: tensor<2x64x8x2xf32> " ROWS ", %y: tensor<2x64x8x3xf32> " ROWS
+      ") -> tensor<2x3x3x3xf32> {\n"
+      "  %r = stablehlo.convolution(%x, %y) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[b, 0, 1, f], "
+      "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : "
+      "i64} : "
+      "(tensor<2x64x8x2xf32>, tensor<2x64x8x3xf32>) -> tensor<2x3x3x3xf32>\n"
+      "  return %r : tensor<2x3x3x3xf32>\n}";
+  Module *m = partitioned("gradient", text);
+  assert_int_equal(count_kind(m, OP_ALL_REDUCE), 1);
+  module_free(m);
+  check_halos("gradient", text, 2);
+}
+
+/* Beyond the ends lies what the reduction begins with. */
+static void test_pools(void **state) {
+  (void)state;
+  static const char text[] =
+      MESH "func.func @main(%x: tensor<2x64x8x2xf32> " ROWS ") -> (tensor<2x32x4x2xf32> " ROWS
+           ", tensor<2x16x8x2xf32> " ROWS ") {\n"
+           "  %i = stablehlo.constant dense<1.000000e+02> : tensor<f32>\n"
+           "  %r = \"stablehlo.reduce_window\"(%x, %i) ({\n"
+           "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+           "    %s = stablehlo.minimum %a, %b : tensor<f32>\n"
+           "    stablehlo.return %s : tensor<f32>\n"
+           "  }) {padding = dense<[[0, 0], [1, 0], [1, 0], [0, 0]]> : tensor<4x2xi64>, "
+           "window_dimensions = array<i64: 1, 3, 3, 1>, "
+           "window_strides = array<i64: 1, 2, 2, 1>} : (tensor<2x64x8x2xf32>, tensor<f32>) -> "
+           "tensor<2x32x4x2xf32>\n"
+           "  %q = \"stablehlo.reduce_window\"(%x, %i) ({\n"
+           "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+           "    %s = stablehlo.minimum %a, %b : tensor<f32>\n"
+           "    stablehlo.return %s : tensor<f32>\n"
+           "  }) {window_dimensions = array<i64: 1, 2, 1, 1>, window_strides = array<i64: 1, 4, 1, "
+           "1>} : "
+           "(tensor<2x64x8x2xf32>, tensor<f32>) -> tensor<2x16x8x2xf32>\n"
+           "  return %r, %q : tensor<2x32x4x2xf32>, tensor<2x16x8x2xf32>\n}";
+  check_halos("pools", text, 1);
+}
+
+/* Sorted along the cut dimension: the cut goes to the other one and back. */
+static void test_sorted(void **state) {
+  (void)state;
+  static const char text[] = MESH
+      "func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) -> "
+      "(tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) {\n"
+      "  %r = \"stablehlo.sort\"(%x) ({\n"
+      "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+      "    %c = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+      "    stablehlo.return %c : tensor<i1>\n"
+      "  }) {dimension = 1 : i64} : (tensor<8x16xf32>) -> tensor<8x16xf32>\n"
+      "  return %r : tensor<8x16xf32>\n}";
+  Module *m = partitioned("sorted", text);
+  assert_int_equal(count_kind(m, OP_ALL_TO_ALL), 2);
+  module_free(m);
+  check_halos("sorted", text, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions),
+                                     cmocka_unit_test(test_kernels_gradient),
+                                     cmocka_unit_test(test_pools), cmocka_unit_test(test_sorted)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

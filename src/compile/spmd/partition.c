@@ -349,7 +349,6 @@ static Err *partition_op(Spmd *s, Op *op) {
   case OP_SLICE:
   case OP_DYNAMIC_SLICE:
   case OP_PAD:
-  case OP_REVERSE:
   case OP_CONCATENATE:
   case OP_SORT:
   case OP_REDUCE_WINDOW:
@@ -360,6 +359,8 @@ static Err *partition_op(Spmd *s, Op *op) {
     }
     break;
   case OP_DYNAMIC_UPDATE_SLICE: spmd_update_slice_op(s, op); return NULL;
+  case OP_REVERSE: spmd_reverse_op(s, op); return NULL;
+  case OP_CHLO_TOP_K: spmd_top_k_op(s, op); return NULL;
   case OP_SHARDING_CONSTRAINT:
   case OP_RESHARD:
   case OP_PROPAGATION_BARRIER:

@@ -114,7 +114,7 @@ Type *spmd_local_type(Spmd *s, Type *t, const Layout *l) {
 
 NamedAttr spmd_named(const char *name, Attr *a) { return (NamedAttr){str_from(name), a}; }
 
-static Value *all_gather(Spmd *s, Value *x, int dim, const Dim *axes) {
+Value *spmd_all_gather(Spmd *s, Value *x, int dim, const Dim *axes) {
   int64_t dims[MAX_RANK];
   memcpy(dims, x->type->dims, sizeof *dims * (size_t)x->type->rank);
   dims[dim] *= spmd_dim_parts(s, axes);
@@ -350,22 +350,31 @@ static Value *all_to_all(Spmd *s, Value *x, int from, int to, const Dim *axes) {
   return spmd_emit1(s, OP_ALL_TO_ALL, 1, &x, with_dims(s, x->type, dims), 5, attrs);
 }
 
-Value *spmd_permute(Spmd *s, Value *x, const Dim *axes, int by) {
+/* Each device gets what the one has whose place along the axes is scale * its own + by; zeros where none is there. */
+static Value *permute(Spmd *s, Value *x, const Dim *axes, int64_t scale, int64_t by) {
   Attr *groups = groups_over(s, axes);
   int64_t members = spmd_dim_parts(s, axes), n = 0;
   int64_t *ids = (int64_t *)groups->tensor->data,
           *pairs = xmalloc(sizeof *pairs * 2 * (size_t)s->n_devices);
   for (int64_t i = 0; i < s->n_devices; i++) {
-    int64_t to = i % members + by;
-    if (to < 0 || to >= members) continue;
+    int64_t own = i % members, from = scale * own + by;
+    if (from < 0 || from >= members) continue;
+    pairs[n++] = ids[i - own + from];
     pairs[n++] = ids[i];
-    pairs[n++] = ids[i + by];
   }
   NamedAttr attrs[2] = {
       spmd_named("channel_id", attr_int(s->m, DT_I64, s->next_channel++)),
       spmd_named("source_target_pairs", attr_tensor_i64(s->m, 2, (int64_t[]){n / 2, 2}, pairs))};
   free(pairs);
   return spmd_emit1(s, OP_COLLECTIVE_PERMUTE, 1, &x, x->type, 2, attrs);
+}
+
+Value *spmd_from_before(Spmd *s, Value *x, const Dim *axes, int by) {
+  return permute(s, x, axes, 1, -by);
+}
+
+Value *spmd_mirrored(Spmd *s, Value *x, const Dim *axes) {
+  return permute(s, x, axes, -1, spmd_dim_parts(s, axes) - 1);
 }
 
 /* The dimension whose cut grows by just these axes; -1: none. */
@@ -396,7 +405,7 @@ static Value *exchange(Spmd *s, Value *x, const Layout *from, const Layout *to) 
       continue;
     }
     int e = moves_to(s, x, &now, to, d, &gone);
-    x = e >= 0 ? all_to_all(s, x, d, e, &gone) : all_gather(s, x, d, &gone);
+    x = e >= 0 ? all_to_all(s, x, d, e, &gone) : spmd_all_gather(s, x, d, &gone);
     now.d[d].n -= gone.n;
     if (e >= 0) now.d[e] = to->d[e];
   }

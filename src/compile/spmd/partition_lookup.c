@@ -7,8 +7,9 @@
 
 typedef struct Lookup {
   const Op *op;
-  int rows;                /* the table's dimension that indices count, the one that is cut */
-  int number, n_numbers;   /* which of an index's numbers counts it, of how many */
+  int n_rows; /* the table's dimensions that indices count and that are cut */
+  int rows[MAX_RANK], number[MAX_RANK]; /* which, and which of an index's numbers counts each */
+  int n_numbers;
   int of_table[MAX_RANK];  /* the result's dimension of a table's; -1: counted by indices */
   bool is_batch[MAX_RANK]; /* of the result's: one of the indices' */
   int shared[MAX_RANK]; /* of the result's: the table's that counts the same problems; -1: none */
@@ -27,14 +28,10 @@ static int place_of(const int64_t *v, int n, int64_t x) {
   return -1;
 }
 
-/* The counted dimension that is cut; false: several are. */
-static bool find_rows(const int64_t *map, int n, const Layout *given, Lookup *l) {
-  int cut = 0;
+static void find_rows(const int64_t *map, int n, const Layout *given, Lookup *l) {
   l->n_numbers = n;
-  l->rows = (int)map[l->number = 0];
   for (int k = 0; k < n; k++)
-    if (given->d[map[k]].n) l->rows = (int)map[l->number = k], cut++;
-  return cut <= 1;
+    if (given->d[map[k]].n) l->rows[l->n_rows] = (int)map[k], l->number[l->n_rows++] = k;
 }
 
 /* Does it take whole rows, or elements, by a number for each dimension that they are counted along? Of tables side by
@@ -53,7 +50,7 @@ static bool is_lookup(const Op *op, const Layout *given, Lookup *l) {
     return false;
   for (int k = 0; k < n; k++)
     if (!holds(collapsed, n, map[k])) return false;
-  if (!find_rows(map, n, given, l)) return false;
+  find_rows(map, n, given, l);
   for (int d = 0; d < x->rank; d++) {
     l->of_table[d] = -1;
     if (holds(map, n, d) || place_of(batch, nb, d) >= 0) continue;
@@ -75,8 +72,7 @@ static bool is_lookup(const Op *op, const Layout *given, Lookup *l) {
 
 /* Indices counted from where this device's rows begin, signed; beyond the table's ends: as a gather has
  * it, the nearest row. */
-static Value *own_ids(Spmd *s, Build *b, const Lookup *l, Value *ids, const Dim *axes) {
-  int64_t n = l->op->operands[0]->type->dims[l->rows];
+static Value *own_ids(Spmd *s, Build *b, int64_t n, Value *ids, const Dim *axes) {
   DType t = dtype_class(b_dtype(ids)) == DC_UINT ? DT_I64 : b_dtype(ids);
   ids = b_convert(b, ids, t);
   ids = b_clamp(b, b_scalar_i64(b, t, 0), ids, b_scalar_i64(b, t, n - 1));
@@ -84,17 +80,40 @@ static Value *own_ids(Spmd *s, Build *b, const Lookup *l, Value *ids, const Dim 
   return b_sub(b, ids, b_bcast_scalar(b, place, ids->type));
 }
 
-/* Rows that are another device's: zeros. */
-static Value *mask_rows(Build *b, const Lookup *l, Value *ids, int64_t own, Value *rows) {
+/* Are they among the first `own`? */
+static Value *in_part(Build *b, Value *ids, int64_t own) {
   Value *zero = b_bcast_scalar(b, b_scalar_i64(b, b_dtype(ids), 0), ids->type),
         *end = b_bcast_scalar(b, b_scalar_i64(b, b_dtype(ids), own), ids->type);
-  Value *mine = b_and(b, b_compare(b, "GE", ids, zero), b_compare(b, "LT", ids, end));
+  return b_and(b, b_compare(b, "GE", ids, zero), b_compare(b, "LT", ids, end));
+}
+
+/* Rows that are another device's: zeros. */
+static Value *mask_rows(Build *b, const Lookup *l, Value *mine, Value *rows) {
   int64_t dims[MAX_RANK];
   int map[MAX_RANK], n = 0;
   for (int d = 0; d < b_rank(rows); d++)
     if (l->is_batch[d]) map[n] = d, dims[n++] = b_dim(rows, d);
   mine = b_bcast_like(b, b_reshape(b, mine, n, dims), rows->type, map);
   return b_select(b, mine, rows, b_full(b, rows->type, 0));
+}
+
+/* The indices as they count this device's part of the table; `mine`: which of them do; axes: over which others have
+ * the rest. */
+static Value *ids_of_part(Spmd *s, Build *b, const Lookup *l, Value *ids, const Layout *table,
+                          Value **mine, Dim *axes) {
+  const Type *x = l->op->operands[0]->type;
+  Value *out = ids;
+  for (int k = 0; k < l->n_rows; k++) {
+    const Dim *cut = &table->d[l->rows[k]];
+    int64_t rows = x->dims[l->rows[k]];
+    Value *numbers = spmd_numbers(b, ids, (int)l->vector, l->number[k], l->n_numbers);
+    numbers = own_ids(s, b, rows, numbers, cut);
+    Value *own = in_part(b, numbers, rows / spmd_dim_parts(s, cut));
+    *mine = *mine ? b_and(b, *mine, own) : own;
+    out = spmd_with_numbers(b, out, (int)l->vector, l->number[k], l->n_numbers, numbers);
+    for (int a = 0; a < cut->n; a++) axes->a[axes->n++] = cut->a[a];
+  }
+  return out;
 }
 
 /* As the table lies, so the rows; where only the rows are to be cut, the table is before it is read. */
@@ -124,6 +143,9 @@ bool spmd_lookup_op(Spmd *s, const Op *op) {
   const Layout *given = spmd_layout_of(s, op->operands[0]),
                *want = spmd_layout_of(s, &op->results[0]);
   if (!is_lookup(op, given, &l)) return false;
+  int n_axes = 0;
+  for (int k = 0; k < l.n_rows; k++) n_axes += given->d[l.rows[k]].n;
+  if (n_axes > MAX_AXES) return false;
   Layout table = *given, has = {0}, need = {0}, before = {0};
   table.sum.n = 0;
   lay_out(s, &l, &table, &need, &has);
@@ -139,22 +161,15 @@ bool spmd_lookup_op(Spmd *s, const Op *op) {
     return false; /* what is made is less with the table fetched, or it lies as it is wanted */
   Build b = {.m = s->m, .r = s->at, .loc = s->loc};
   Value *ids = spmd_operand(s, op->operands[1], &need);
-  const Dim *axes = &table.d[l.rows];
-  Value *in[2] = {spmd_operand(s, op->operands[0], &table), ids};
-  if (axes->n) {
-    Value *numbers = spmd_numbers(&b, ids, (int)l.vector, l.number, l.n_numbers);
-    numbers = own_ids(s, &b, &l, numbers, axes);
-    in[1] = spmd_with_numbers(&b, ids, (int)l.vector, l.number, l.n_numbers, numbers);
-    ids = numbers;
-  }
+  Value *mine = NULL;
+  Dim axes = {0};
+  Value *in[2] = {spmd_operand(s, op->operands[0], &table),
+                  ids_of_part(s, &b, &l, ids, &table, &mine, &axes)};
   Type *out = spmd_local_type(s, op->results[0].type, &has);
   Op *c = spmd_emit(s, OP_GATHER, 2, in, 1, &out, op->n_attrs, op->attrs, 0, NULL);
   op_set_attr(s->m, c, STR("slice_sizes"), attr_ints(s->m, DT_I64, x->rank, sizes));
   Value *rows = &c->results[0];
-  if (axes->n) {
-    rows = mask_rows(&b, &l, ids, x->dims[l.rows] / spmd_dim_parts(s, axes), rows);
-    rows = spmd_sum_over(s, rows, axes, want, &has);
-  }
+  if (axes.n) rows = spmd_sum_over(s, mask_rows(&b, &l, mine, rows), &axes, want, &has);
   spmd_set_result(s, op, 0, rows, &has);
   return true;
 }

@@ -48,6 +48,7 @@ Value *spmd_emit1(Spmd *s, OpKind kind, int n_in, Value *const *in, Type *out, i
                   const NamedAttr *attrs);
 Type *spmd_local_type(Spmd *s, Type *t, const Layout *l);
 NamedAttr spmd_named(const char *name, Attr *a);
+Value *spmd_all_gather(Spmd *s, Value *x, int dim, const Dim *axes);
 Value *spmd_reduce_scatter(Spmd *s, Value *x, int dim, const Dim *axes);
 Value *spmd_all_reduce(Spmd *s, Value *x, const Dim *axes, const Region *body, OpKind combine);
 int spmd_common_prefix(const Dim *a, const Dim *b);
@@ -67,7 +68,9 @@ Value *spmd_sum_over(Spmd *s, Value *x, const Dim *axes, const Layout *want, Lay
 Value *spmd_own_place(Spmd *s, const Dim *axes, int64_t size);
 Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to);
 /* x of the device that is `by` places before this one along the axes; zeros where there is none. */
-Value *spmd_permute(Spmd *s, Value *x, const Dim *axes, int by);
+Value *spmd_from_before(Spmd *s, Value *x, const Dim *axes, int by);
+/* x of the device that is as far from the end of the axes as this one is from their beginning. */
+Value *spmd_mirrored(Spmd *s, Value *x, const Dim *axes);
 
 /* ---- partition_ops.c ---- */
 
@@ -97,14 +100,19 @@ void spmd_moved_op(Spmd *s, const Op *op);
 void spmd_update_slice_op(Spmd *s, const Op *op);
 void spmd_reshape_op(Spmd *s, const Op *op);
 void spmd_reduce_op(Spmd *s, const Op *op);
-void spmd_dot_op(Spmd *s, const Op *op);
-void spmd_conv_op(Spmd *s, const Op *op);
 void spmd_gather_op(Spmd *s, const Op *op);
 void spmd_scatter_op(Spmd *s, const Op *op);
 void spmd_barrier_op(Spmd *s, const Op *op);
 
 /* Same op on local operands, local result types. */
 Op *spmd_same_op(Spmd *s, const Op *op, Value *const *in, Type *const *out);
+
+/* Number k of the n that each index has along a dimension; and the indices with others in their place, whose type all
+ * of them get. */
+Value *spmd_numbers(Build *b, Value *ids, int dim, int k, int n);
+Value *spmd_with_numbers(Build *b, Value *ids, int dim, int k, int n, Value *numbers);
+
+/* ---- partition_product.c ---- */
 
 /* A product: result dimension d comes from (operand, dimension); contracting pairs may stay cut
  * alike. */
@@ -114,10 +122,8 @@ typedef struct Product {
   int from[MAX_RANK][2]; /* result dim -> dim of x, of y; -1 none */
 } Product;
 
-/* Number k of the n that each index has along a dimension; and the indices with others in their place, whose type all
- * of them get. */
-Value *spmd_numbers(Build *b, Value *ids, int dim, int k, int n);
-Value *spmd_with_numbers(Build *b, Value *ids, int dim, int k, int n, Value *numbers);
+void spmd_dot_op(Spmd *s, const Op *op);
+void spmd_conv_op(Spmd *s, const Op *op);
 
 /* ---- partition_window.c ---- */
 
@@ -126,7 +132,12 @@ void spmd_conv_sides(Spmd *s, const Op *op, Product *p);
 /* The input cut as need[0] and what windows reach of its neighbours'; padding: pairs, as they are then. */
 Value *spmd_conv_input(Spmd *s, const Op *op, Value *x, const Layout need[2], int64_t *padding);
 void spmd_set_padding(Spmd *s, Op *conv, const int64_t *padding);
+void spmd_reverse_op(Spmd *s, const Op *op);
 bool spmd_pool_op(Spmd *s, const Op *op); /* a reduce_window; false: no window moves along a cut */
+
+/* ---- partition_top_k.c ---- */
+
+void spmd_top_k_op(Spmd *s, const Op *op);
 
 /* ---- partition_lookup.c ---- */
 

@@ -1,11 +1,12 @@
-/* Windows that move along cut dimensions: a device fetches what it needs of its neighbours' parts. */
+/* What moves along cut dimensions: a device fetches what windows need of its neighbours' parts; what is turned round
+ * comes from the other end. */
 #include "compile/spmd/partition_priv.h"
 #include "compile/spmd/window.h"
 
 /* Rows at one end of x go to the next device along the axes (back: to the one before); who has no such neighbour
  * gets `fill`, NULL: zeros. */
 static Value *from_neighbour(Spmd *s, Value *x, const Dim *axes, bool back, Value *fill) {
-  Value *got = spmd_permute(s, x, axes, back ? -1 : 1);
+  Value *got = spmd_from_before(s, x, axes, back ? -1 : 1);
   if (!fill) return got;
   Build b = {.m = s->m, .r = s->at, .loc = s->loc};
   int64_t end = back ? spmd_dim_parts(s, axes) - 1 : 0;
@@ -119,4 +120,19 @@ bool spmd_pool_op(Spmd *s, const Op *op) {
   set_padding(s, c, n, padding);
   spmd_set_result(s, op, 0, &c->results[0], &has);
   return true;
+}
+
+/* ---- turned round ---- */
+
+void spmd_reverse_op(Spmd *s, const Op *op) {
+  const int64_t *dims;
+  int n = op_ints(op, "dimensions", &dims);
+  Layout has = *spmd_layout_of(s, &op->results[0]);
+  has.sum.n = 0;
+  Value *x = spmd_operand(s, op->operands[0], &has);
+  Type *out = spmd_local_type(s, op->results[0].type, &has);
+  x = &spmd_same_op(s, op, &x, &out)->results[0];
+  for (int i = 0; i < n; i++)
+    if (has.d[dims[i]].n) x = spmd_mirrored(s, x, &has.d[dims[i]]);
+  spmd_set_result(s, op, 0, x, &has);
 }

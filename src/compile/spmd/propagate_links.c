@@ -262,6 +262,11 @@ static void link_op(Spread *s, Op *op) {
         if (d != dim) link_dims(s, op->operands[k], d, r, d);
     return;
   }
+  case OP_CHLO_TOP_K:
+    for (int k = 0; k < op->n_results; k++)
+      for (int d = 0; d < r->type->rank - 1; d++)
+        link_dims(s, op->operands[0], d, &op->results[k], d);
+    return;
   case OP_SORT:
     for (int k = 0; k < op->n_operands; k++) link_all(s, op->operands[k], &op->results[k]);
     return;

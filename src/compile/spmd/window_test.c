@@ -107,9 +107,51 @@ static void test_sorted(void **state) {
   check_halos("sorted", text, 0);
 }
 
+/* Of a row that is cut, each device's largest and of those the largest; equal ones in their order. */
+static void test_top_k(void **state) {
+  (void)state;
+  static const char text[] = MESH
+      "func.func @main(%x: tensor<4x64xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) -> "
+      "(tensor<4x5xf32>, tensor<4x5xi32>) {\n"
+      "  %v, %i = chlo.top_k(%x, k = 5) : tensor<4x64xf32> -> (tensor<4x5xf32>, tensor<4x5xi32>)\n"
+      "  return %v, %i : tensor<4x5xf32>, tensor<4x5xi32>\n}";
+  Module *m = partitioned("top k", text);
+  for (const Op *op = module_main(m)->body->first; op; op = op->next)
+    if (op->kind == OP_ALL_GATHER) assert_int_equal(type_count(op->results[0].type), 4 * 5 * 8);
+  module_free(m);
+  assert_int_equal(check_text("top k", text), 2);
+}
+
+/* Single elements of an array that is cut along both dimensions that count them. */
+static void test_elements(void **state) {
+  (void)state;
+  static const char text[] = "sdy.mesh @m = <[\"a\"=2, \"b\"=4]>\n"
+                             "func.func @main(%x: tensor<8x16xf32> {sdy.sharding = "
+                             "#sdy.sharding<@m, [{\"a\"}, {\"b\"}]>}, %i: tensor<6x2xi32>) -> "
+                             "tensor<6xf32> {\n"
+                             "  %r = \"stablehlo.gather\"(%x, %i) {dimension_numbers = "
+                             "#stablehlo.gather<collapsed_slice_dims = [0, 1], "
+                             "start_index_map = [0, 1], index_vector_dim = 1>, slice_sizes = "
+                             "array<i64: 1, 1>} : (tensor<8x16xf32>, tensor<6x2xi32>) -> "
+                             "tensor<6xf32>\n"
+                             "  return %r : tensor<6xf32>\n}";
+  check_halos("elements", text, 0);
+}
+
+static void test_turned_round(void **state) {
+  (void)state;
+  static const char text[] = MESH
+      "func.func @main(%x: tensor<2x64x8x2xf32> " ROWS ") -> (tensor<2x64x8x2xf32> " ROWS ") {\n"
+      "  %r = stablehlo.reverse %x, dims = [1, 3] : tensor<2x64x8x2xf32>\n"
+      "  return %r : tensor<2x64x8x2xf32>\n}";
+  check_halos("turned round", text, 1);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions),
-                                     cmocka_unit_test(test_kernels_gradient),
-                                     cmocka_unit_test(test_pools), cmocka_unit_test(test_sorted)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_convolutions), cmocka_unit_test(test_kernels_gradient),
+      cmocka_unit_test(test_pools),        cmocka_unit_test(test_sorted),
+      cmocka_unit_test(test_top_k),        cmocka_unit_test(test_elements),
+      cmocka_unit_test(test_turned_round)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

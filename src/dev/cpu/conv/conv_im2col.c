@@ -129,15 +129,32 @@ static void put_elements(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-static void put(const Im2col *c, const void *sums, bool turned, bool dense) {
-  int64_t n = c->elements;
-  if (turned && dense) {
-    cpu_permute((size_t)dtype_bytes(c->w_type), 2, (int64_t[]){n, c->depth}, (int64_t[]){1, n},
-                sums, c->weights);
-    return;
+/* Where the user has them without gaps, in any order, all is one permutation. */
+static bool put_dense(const Put *p) {
+  enum { N = DIMS + 2 };
+  const ConvWindows *w = p->c->w;
+  int64_t channel = p->element_step, column = channel * w->channels, row = column * w->taps[2],
+          plane = row * w->taps[1];
+  int64_t dims[N] = {w->depth, w->channels, w->taps[2], w->taps[1], w->taps[0]},
+          from[N] = {p->depth_step, channel, column, row, plane},
+          to[N] = {w->out_step, w->in_step, w->tap_steps[2], w->tap_steps[1], w->tap_steps[0]},
+          sorted[N], strides[N], step = 1;
+  for (int i = N - 1; i >= 0; i--) { /* the dimension whose elements lie `step` apart */
+    int k = 0;
+    while (k < N && (dims[k] == 0 || (dims[k] > 1 && to[k] != step))) k++;
+    if (k == N) return false;
+    sorted[i] = dims[k], strides[i] = from[k];
+    step *= dims[k];
+    dims[k] = 0;
   }
+  cpu_permute((size_t)dtype_bytes(p->c->w_type), N, sorted, strides, p->sums, p->c->weights);
+  return true;
+}
+
+static void put(const Im2col *c, const void *sums, bool turned) {
+  int64_t n = c->elements;
   Put p = {c, sums, turned ? 1 : c->depth, turned ? n : 1};
-  cpu_parallel(n, MAX(1, MOVED / c->depth), put_elements, &p);
+  if (!put_dense(&p)) cpu_parallel(n, MAX(1, MOVED / c->depth), put_elements, &p);
 }
 
 static bool weights(const Call *call, ConvWindows *w) {
@@ -149,7 +166,7 @@ static bool weights(const Call *call, ConvWindows *w) {
   void *sums = cpu_block_alloc(bytes);
   if (!sums) return false;
   bool ok = call->product->weights(&c, sums);
-  if (ok) put(&c, sums, turned, dense);
+  if (ok) put(&c, sums, turned);
   cpu_block_free(sums, bytes);
   return ok;
 }

@@ -67,8 +67,8 @@ static bool runs(const int64_t *size, const int64_t *steps) {
 
 bool conv_images_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
-  if (!cpu_big_core() || !gemm_kernels() || s->form == CONV_WEIGHTS || n < 1 || n > CONV_DIMS ||
-      s->groups != 1 || s->swapped || s->flip)
+  if (!gemm_kernels() || s->form == CONV_WEIGHTS || n < 1 || n > CONV_DIMS || s->groups != 1 ||
+      s->swapped || s->flip)
     return false;
   for (int i = 0; i < n; i++)
     if (s->strides[i] != 1) return false;

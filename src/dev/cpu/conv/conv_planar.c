@@ -312,20 +312,7 @@ static bool run(void *arg, const ConvWindows *w) {
 }
 
 #define LEAST_WORK 20000 /* multiplications: fewer are added up in order */
-#define COPIED_GROUPS 8  /* fewer leave vectors of channels empty, */
-#define COPIED_WIDTH 32  /* shorter rows those of places; */
-#define COPIED_TAPS 25   /* more of them hide what copies cost, */
-#define COPIED_DEPTH 16  /* and so many results of a place do */
-
-/* Big cores copy so fast that other kernels, which want channels last, win with copies. */
-static bool worth_copies(const ConvShape *s, const ConvWindows *w, bool steps) {
-  if (!cpu_big_core()) return false;
-  if (s->groups == 1) return w->channels < 8 && w->depth >= COPIED_DEPTH;
-  int64_t width = s->v[Y].dims[s->v[Y].n - 1];
-  return s->groups >= COPIED_GROUPS &&
-         (steps || width < COPIED_WIDTH || conv_volume(w->taps) > COPIED_TAPS);
-}
-
+#define COPIED_DEPTH 16  /* so many results of a place hide what copies to channels last cost */
 bool conv_planar_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
   if (!planar_kernels() || n < 1 || n > DIMS || s->swapped) return false;
@@ -342,13 +329,13 @@ bool conv_planar_fits(const ConvShape *s) {
   if (s->groups == 1 && work < LEAST_WORK) return false;
   if (s->groups > 1) {
     int64_t m = conv_merged(s);
-    if (most == 1) return rows && !last && !worth_copies(s, &w, steps);
+    if (most == 1) return false; /* conv_depthwise.c, with copies where channels are not last */
     return most <= 4 || (least < 16 && (w.channels * m % 8 || w.depth * m % 8)) ||
            (rows && most <= 8 && !parts);
   }
   if (n < 3 && s->form == CONV_DATA && w.channels > 16 && w.depth < 8) return false;
   bool first = w.channels < 8 && w.depth >= 8; /* conv_rows.c */
-  if (first && !parts && (last || worth_copies(s, &w, steps))) return false;
+  if (first && !parts && (last || (w.depth >= COPIED_DEPTH && w.channels > 1))) return false;
   return least < 8 || (least < 16 && most <= 32) ||
          (n == 1 && most <= 32 && (w.channels % 8 || w.depth % 8));
 }

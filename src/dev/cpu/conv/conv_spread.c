@@ -66,7 +66,9 @@ static Spread spread_of(const ConvShape *s) {
 }
 
 bool conv_spread_fits(const ConvShape *s) {
-  if (s->form != CONV_DATA || s->groups != 1 || (s->v[X].n != 3 && s->v[X].n != 4)) return false;
+  if (s->form != CONV_DATA || s->groups != 1 || (s->v[X].n != 3 && s->v[X].n != 4) ||
+      conv_patches(s))
+    return false;
   double useful = 1; /* of all that a place of X would gather */
   for (int i = 2; i < s->v[X].n; i++)
     useful *= (double)(s->v[Y].dims[i] * s->strides[i - 2]) / (double)s->v[X].dims[i];

@@ -294,14 +294,24 @@ static Case cases[] = {
      CONVG(NCHW, "stride = [2, 2], pad = [[1, 0], [0, 1]]", 1, 1, "3x3x33x42xf32", "13x3x4x4xf32",
            "3x13x16x20xf32"),
      0, 1e-5, 0, 0},
-    {"conv_planar_depthwise_channels_first",
+    {"conv_depthwise_channels_first",
      CONVG(NCHW, "pad = [[2, 2], [2, 2]]", 6, 1, "3x6x21x19xf32", "6x1x5x5xf32", "3x6x21x19xf32"),
      0, 1e-5, 0, 0},
-    {"conv_copied_channels_first", /* on a big core: with channels last */
+    {"conv_copied_channels_first", /* to channels last */
      CONVG(NCHW, "stride = [2, 2], pad = [[3, 3], [3, 2]]", 1, 1, "3x3x33x42xf32", "18x3x7x7xf32",
            "3x18x17x21xf32"),
+     "conv:rows", 1e-5, 0, 0},
+    {"conv_images", /* not copied */
+     CONVG(NCHW, "pad = [[0, 0], [0, 0]]", 1, 1, "3x24x16x16xf32", "40x24x1x1xf32", "3x40x16x16xf32"),
+     "conv:images", 1e-5, 0, 0},
+    {"conv_one_channel_bf16", /* none of which a pair could be made */
+     CONVG(NHWC, "pad = [[1, 1], [1, 1]]", 1, 1, "2x64x64x1xbf16", "3x3x1x1xbf16", "2x64x64x1xbf16"),
+     "conv:planar", 1e-2, 0, 0},
+    {"conv_weights_channels_first", /* sums are put where the weights lie */
+     CONVG("[f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1]", "pad = [[1, 1], [1, 1]]", 1, 1, "4x24x7x6xf32",
+           "4x40x7x6xf32", "40x24x3x3xf32"),
      0, 1e-5, 0, 0},
-    {"conv_copied_depthwise", /* so too, with short rows */
+    {"conv_copied_depthwise", /* with short rows */
      CONVG(NCHW, "stride = [1, 2], pad = [[1, 1], [1, 0]]", 21, 1, "3x21x9x14xf32", "21x1x3x3xf32",
            "3x21x9x7xf32"),
      0, 1e-5, 0, 0},

@@ -107,6 +107,7 @@ static bool as_product(const Conv *c, const Wanted *wanted) {
          (s->form == CONV_WEIGHTS && (places < FEW_PLACES || steps || gaps));
 }
 
+#define FEW_CHANNELS 8
 #define MANY_CHANNELS 128
 
 /* Windows that mostly lie outside, steps in three dimensions; elsewhere the same. */
@@ -149,11 +150,15 @@ static bool onednn_swapped(Conv *c, const Wanted *w) {
   return onednn_full(c, w);
 }
 
-/* For groups of several channels they are faster. */
-static bool depthwise_before_pairs(const Conv *c) {
+/* Its vectors are along the results' channels, two of the source's go together: where these are few, or windows of images do not
+ * overlap, others are faster. */
+static bool wastes_pairs(const Conv *c) {
   const ConvView *w = &c->s.v[W];
-  return !c->copied[X] && !c->copied[Y] && conv_depthwise_fits(&c->at) &&
-         (c->s.form == CONV_WEIGHTS || (w->dims[1] == 1 && w->dims[2] == 1));
+  bool back = c->s.form == CONV_DATA, apart = back;
+  int64_t results = w->dims[back ? 2 : 1], source = w->dims[back ? 1 : 2];
+  for (int i = 3; i < w->n; i++) apart &= c->s.strides[i - 3] >= w->dims[i];
+  if (c->s.groups > 1) return conv_depthwise_fits(&c->at);
+  return apart || source == 1 || results <= 2 || MAX(source, results) <= FEW_CHANNELS;
 }
 
 /* Direct sums of bf16 are so many times faster than of f32. */
@@ -168,9 +173,8 @@ static bool wide_before_pairs(const Conv *c, const Wanted *w) {
          conv_winograd_fits(&other.at) && conv_winograd_gain(&other.at) > PAIRS_GAIN;
 }
 
-/* Not gradients of images with few channels, where it has nothing fast. */
 static bool onednn_pairs(Conv *c, const Wanted *w) {
-  if (conv_spread_fits(&c->s) || depthwise_before_pairs(c) || wide_before_pairs(c, w)) return false;
+  if (wastes_pairs(c) || wide_before_pairs(c, w)) return false;
   return (c->dnnl = conv_dnnl_new(&c->s, false)) != NULL;
 }
 
@@ -227,11 +231,11 @@ static const Row list[] = {
   {"conv:winograd",  &winograd,      FLOATS,   MERGED | KEEPS_BF16 | FREE_SUMS, NULL,        NULL},
   {"conv:rows",      &rows,          FLOATS,   MERGED,                          NULL,        NULL},
   {"conv:spread",    &spread,        FLOATS,   MERGED,                          NULL,        NULL},
-  {"conv:depthwise", &depthwise,     FLOATS,   MERGED,                          NULL,        NULL},
   {"conv:runs",      &runs,          FLOATS,   MERGED | FEW_COPIES,             few_windows, NULL},
   {"conv:gemm",      &gemm,          FLOATS,   MERGED,                          as_product,  NULL},
   {"conv:onednn",    NULL,           FLOATS,   MERGED | WHOLE_VECTORS,          NULL,        onednn_turned},
   {"conv:onednn",    NULL,           FLOATS,   MERGED | WHOLE_VECTORS,          NULL,        onednn_full},
+  {"conv:depthwise", &depthwise,     FLOATS,   MERGED,                          NULL,        NULL},
   {"conv:runs",      &runs,          FLOATS,   MERGED | FEW_COPIES,             NULL,        NULL},
   {"conv:gemm",      &gemm,          FLOATS,   MERGED,                          NULL,        NULL},
   {"conv:spread",    &spread,        FLOATS,   MERGED | TURNED,                 NULL,        NULL},

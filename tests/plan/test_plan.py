@@ -266,6 +266,14 @@ def test_confirm_says_what_it_needs(step, tmp_path):
     assert "no program with fp8" in refused("llama3-8b", "--chips", "tpu-v6e:32", "--precision", "fp8", "--confirm", plugin)
 
 
+def test_a_program_is_confirmed_with_what_is_on_chip(step):
+    """libtpu's peak counts copies in on-chip memory, and so does weft's plugin's: the same is put beside it."""
+    p = weft("plan", step, "--chips", "tpu-v5e:4", "--confirm", BUILD / "libpjrt_weft.so")
+    assert p.returncode == 0, p.stderr
+    for row in ("arguments", "temporaries", "peak"):
+        assert re.search(rf"{row} .* \+0.0 %", p.stdout), p.stdout
+
+
 @pytest.mark.parametrize("shape, chips, more", [
     ("gpt:layers=2,hidden=512,heads=4,vocab=8192", "tpu-v5e:8", ("--gbs", 8)),
     ("llama:layers=2,hidden=512,heads=8,kv_heads=4,ffn=1536,vocab=8192", "tpu-v5p:8", ("--gbs", 64)),

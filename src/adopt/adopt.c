@@ -82,20 +82,32 @@ static void read_shapes(Adopted *a) {
   }
 }
 
+static bool lacks_value(const Adopted *a, int i) {
+  return a->args[i].role == ROLE_FIXED && !adopt_has_value(a, i) && !a->init_program;
+}
+
+/* All arguments without a value, at once. */
 static Err *check_fixed(const Adopted *a) {
+  Buf all = {0};
+  int n = 0, first = -1;
   for (int i = 0; i < a->n_args; i++) {
-    const AdoptArg *g = &a->args[i];
-    if (g->role != ROLE_FIXED || adopt_has_value(a, i) || a->init_program) continue;
-    Buf b = {0};
-    type_print(&b, g->type);
-    Err *e = err_new(ERR_INVALID, "argument %d (%s) of '%s', a %s, is neither state nor data", i,
-                     g->name, a->program, b.p);
-    e = err_hint(e, "--set %s=NUMBER gives its value, --state or --batch-args say that it is one",
-                 g->name);
-    buf_free(&b);
-    return e;
+    if (!lacks_value(a, i)) continue;
+    if (!n++) first = i;
+    if (n > 8) continue;
+    buf_printf(&all, "%s%d (%s), a ", n > 1 ? "; " : "", i, a->args[i].name);
+    type_print(&all, a->args[i].type);
   }
-  return NULL;
+  if (!n) return NULL;
+  if (n > 8) buf_printf(&all, "; and %d more", n - 8);
+  Err *e = n == 1 ? err_new(ERR_INVALID, "argument %s, of '%s' is neither state nor data", all.p,
+                            a->program)
+                  : err_new(ERR_INVALID, "arguments of '%s' are neither state nor data: %s",
+                            a->program, all.p);
+  buf_free(&all);
+  return err_hint(e,
+                  "--set %s=NUMBER gives a value; --state or --batch-args say that it is one; what "
+                  "the step changes it must return",
+                  a->args[first].name);
 }
 
 static Err *check_pixels(const Adopted *a) {
@@ -292,6 +304,12 @@ void adopt_print(const Adopted *a, const Data *d, bool new_run, Buf *out) {
   if (a->accuracy >= 0)
     buf_printf(out, ", accuracy: result %d (%s)", a->accuracy, a->results[a->accuracy].name);
   buf_byte(out, '\n');
+  int64_t answers = adopt_answers(a);
+  if (d->labels && answers > 1 && answers < d->classes)
+    buf_printf(out,
+               "NOTE: '%s' answers %lld numbers for an example, and the data have %lld classes: if "
+               "these are classes, the step takes labels that it does not know\n",
+               a->predict->program, (long long)answers, (long long)d->classes);
 }
 
 /* ---- made-up data ------------------------------------------------------------------------------ */

@@ -98,6 +98,8 @@ Err *adopt_build(const Model *m, const TrainConfig *c, const Data *d, StepProgra
 /* beside.c */
 Err *adopt_read_eval(Adopted *a, const char *path);
 Err *adopt_read_predict(Adopted *a, const char *path);
+/* How many numbers the program that predicts answers for an example; 0: there is none. */
+int64_t adopt_answers(const Adopted *a);
 Err *adopt_build_eval(const Model *m, const TrainConfig *c, const Data *d, StepProgram *out);
 
 /* devices.c */

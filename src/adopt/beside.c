@@ -218,5 +218,10 @@ const char *adopt_state_path(const Adopted *a, const char *name) {
   return name;
 }
 
+int64_t adopt_answers(const Adopted *a) {
+  const Adopted *p = a->predict;
+  return p && p->batch ? type_count(p->results[p->answer].type) / p->batch : 0;
+}
+
 bool adopt_predict_is_named(const Adopted *a) { return !a->predict || !a->predict->by_type; }
 int64_t adopt_predict_batch(const Adopted *a) { return a->predict ? a->predict->batch : 0; }

@@ -144,6 +144,8 @@ static Err *make(Data *d, const Npz *z, bool whole) {
     Field *f = data_add_field(d, name);
     f->rank = y->rank - 1;
     if (f->rank) memcpy(f->dims, y->dims + 1, sizeof(int64_t) * (size_t)f->rank);
+    bool column = f->rank == 1 && f->dims[0] == 1 && dtype_is_int(y->dtype);
+    if (column && d->n_fields > 1) f->rank = 0; /* labels as CIFAR's are: (n, 1) */
     f->type = narrow(y->dtype, is_labels(d));
     if (d->n_fields == 1 && f->type == DT_U8 && f->rank == 2)
       f->dims[f->rank++] = 1; /* pictures of one channel, as Keras' have them */

@@ -66,7 +66,8 @@ static Err *make(Npz *z, const char *path, Data **out) {
 static bool pictures(const Npz *z) {
   const Npy *x = npz_find(z, "x_train"), *y = npz_find(z, "y_train");
   bool pixels = y && y->rank > 2; /* a class for each */
-  return x && !pixels && x->dtype == DT_U8 && (x->rank == 3 || x->rank == 4);
+  bool parts = npz_find(z, "x_test") || npz_find(z, "y_test");
+  return x && parts && !pixels && x->dtype == DT_U8 && (x->rank == 3 || x->rank == 4);
 }
 
 Err *data_open_npz(const char *path, bool whole, Data **out) {

@@ -630,6 +630,8 @@ static Err *batch_too_large(const Trainer *t) {
   while (2 * fits <= n && 2 * fits < t->global) fits *= 2;
   Err *e = err_new(ERR_INVALID, "a batch of %lld is more than the %lld examples of '%s'",
                    (long long)t->global, (long long)n, t->o->data->name);
+  if (t->o->model->whole)
+    return err_hint(e, "export the step for a batch of at most %lld", (long long)n);
   return fits <= n ? err_hint(e, "--batch %lld", (long long)fits) : e;
 }
 

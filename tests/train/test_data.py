@@ -103,6 +103,20 @@ def test_npz_and_colour_idx(tmp_path):
     assert r.returncode == 1 and "y_train" in r.stderr
 
 
+def test_pictures_without_test_pictures(tmp_path):
+    """By Keras's names without x_test, with x_val, and with a column of labels: bytes and other numbers alike."""
+    x, y = arrays(96, 0)
+    for kind in (np.uint8, np.float32):
+        pixels = x.astype(kind)
+        for more in ({}, {"x_val": pixels[:20], "y_val": y[:20]}):
+            for labels in (y, y[:, None]):
+                given = {k: v.reshape(-1, *labels.shape[1:]) if k == "y_val" else v for k, v in more.items()}
+                np.savez(tmp_path / "x.npz", x_train=pixels, y_train=labels, **given)
+                r = weft("train", "mlp", "--size", 8, "--data", f"npz:{tmp_path / 'x.npz'}", "--batch", 16, "--steps", 2, "--no-compare")
+                assert r.returncode == 0, (kind, sorted(given), labels.shape, r.stderr)
+                assert ("test accuracy" in r.stderr + r.stdout) == bool(more), r.stderr
+
+
 def test_tokens(tmp_path):
     np.tile(np.arange(50, dtype=np.uint16) * 7, 100).tofile(tmp_path / "x.bin")
     r = weft("train", "gpt2", "--size", 1, "--length", 16, "--batch", 4, "--steps", 2, "--data", f"tokens:{tmp_path / 'x.bin'}", "--no-compare", "--json")

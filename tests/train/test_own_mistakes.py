@@ -42,6 +42,27 @@ def place(tmp_path_factory):
     return at
 
 
+def test_what_is_missing_is_named_at_once(place, tmp_path):
+    """All arguments that have no value, not the first of them; and a batch that the step's data do not fill cannot be made smaller by a flag."""
+    (tmp_path / "s.mlir").write_text(jax.jit(lambda p, rate, mean, x, y: (p - rate * (x.T @ x)[0] * mean, jnp.mean(x) + 0.0 * jnp.sum(y)), keep_unused=True)
+                                     .lower(X[0], np.float32(0), X[1], X[:16], Y[:16]).as_text(debug_info=True))
+    r = weft("train", tmp_path / "s.mlir", "--data", f"npz:{place / 'd.npz'}", "--state", "p=result[0]", "--zeros", "--steps", 2, "--no-compare")
+    assert r.returncode == 1 and "1 (rate), a tensor<f32>; 2 (mean), a tensor<6xf32>" in r.stderr, r.stderr
+    np.savez(tmp_path / "ten.npz", x_train=X[:10], y_train=Y[:10])
+    r = weft("train", place / "s.mlir", "--data", f"npz:{tmp_path / 'ten.npz'}", "--set", "lr=1", "--zeros", "--steps", 2, "--no-compare")
+    assert r.returncode == 1 and "export the step for a batch of at most 10" in r.stderr and "--batch" not in r.stderr, r.stderr
+
+
+def test_more_classes_than_the_network_answers(place, tmp_path):
+    forward = jax.jit(lambda params, x: x @ params["w"] + params["b"])
+    (tmp_path / "f.mlir").write_text(forward.lower(PARAMS, X[:16]).as_text(debug_info=True))
+    for n, noted in ((4, True), (3, False)):
+        (tmp_path / "t.csv").write_text("a,b,c,d,e,f,class\n" + "".join(",".join(map(str, row)) + f",class {i % n}\n" for i, row in enumerate(X)))
+        r = weft("train", place / "s.mlir", "--data", f"csv:{tmp_path / 't.csv'}", "--set", "lr=1", "--zeros", "--steps", 2, "--no-compare",
+                 "--predict-program", tmp_path / "f.mlir")
+        assert (noted or r.returncode == 0) and (f"answers 3 numbers for an example, and the data have {n} classes" in r.stderr) == noted, r.stderr
+
+
 @pytest.mark.parametrize("flags, says", [
     (["--set", "lr=nan"], "is no such number"),
     (["--set", "lr=inf"], "is no such number"),

@@ -327,7 +327,7 @@ Err *train_write_profile(const TrainRun *a, const char *to, Prof *p) {
 /* One line for people. */
 void train_print_result(const TrainRun *a, const TrainResult *r, bool phantom, bool interrupted) {
   if (phantom) printf("memory and time only");
-  else if (isnan(r->test_loss)) printf("training loss %.4f", r->train_loss);
+  else if (isnan(r->test_loss)) printf("training loss %.4f (last step)", r->train_loss);
   else if (isnan(r->test_accuracy)) printf("test loss %.4f", r->test_loss);
   else printf("test accuracy %.2f %%, loss %.4f", 100 * r->test_accuracy, r->test_loss);
   printf(" after %lld steps", (long long)r->at);

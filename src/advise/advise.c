@@ -16,10 +16,13 @@
 #define ROUNDER 1.06                 /* the steps of plans seen are no higher than this */
 
 static Err *estimate(const AdviseWork *w, const AdviseCase *c, const AdviseRow *row,
-                     SimReport **out, double *op_by_op) {
+                     SimReport **out, AdviseFit *fit) {
   Module *m = NULL;
   TRY(w->build(w->arg, c, &m));
-  if (op_by_op) *op_by_op = advise_op_by_op_bytes(m);
+  if (fit) {
+    fit->op_by_op_bytes = advise_op_by_op_bytes(m);
+    fit->workspace_bytes = advise_has_convolution(m) ? CONV_WORKSPACE : 0;
+  }
   SimOpts opts = {.devices = c->devices * row->copies,
                   .where = &row->ref,
                   .price = w->price,
@@ -31,7 +34,7 @@ static Err *estimate(const AdviseWork *w, const AdviseCase *c, const AdviseRow *
 
 static void fit_of(const AdviseWork *w, const AdviseCase *c, const AdviseRow *row, AdviseFit *out) {
   *out = (AdviseFit){.batch = c->batch * c->devices};
-  Err *e = estimate(w, c, row, &out->report, &out->op_by_op_bytes);
+  Err *e = estimate(w, c, row, &out->report, out);
   out->known = !e;
   if (e) out->why = err_text(e);
   err_free(e);
@@ -227,7 +230,7 @@ Err *advise_chip(const AdviseWork *w, const char *chip, AdviseRow *out) {
     }
   }
   if (out->eval.known && out->ref.chip->kind == CHIP_GPU)
-    out->framework_bytes = out->eval.op_by_op_bytes + out->held_bytes + CONV_WORKSPACE;
+    out->framework_bytes = out->eval.op_by_op_bytes + out->held_bytes + out->eval.workspace_bytes;
   if (w->batch) tips_for(w, out, &out->train, true, out->largest_train);
   if (w->eval_batch) tips_for(w, out, &out->eval, false, out->largest_eval);
   return NULL;

@@ -37,7 +37,8 @@ typedef struct AdviseFit { /* one program on one chip */
   char *why;
   int64_t batch; /* over all devices */
   SimReport *report;
-  double op_by_op_bytes; /* what running it operation by operation would hold */
+  double op_by_op_bytes;  /* what running it operation by operation would hold */
+  double workspace_bytes; /* of a convolution; 0: it has none */
 } AdviseFit;
 
 typedef struct AdviseSample { /* of one device */
@@ -87,5 +88,6 @@ void advise_program_free(AdviseProgram *p);
 /* The most that is alive at once when every operation's result is stored, views and broadcasts
  * excepted: what a framework holds that runs operation by operation. */
 double advise_op_by_op_bytes(const Module *m);
+bool advise_has_convolution(const Module *m);
 
 #endif

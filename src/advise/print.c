@@ -196,8 +196,12 @@ static void print_framework(const AdviseWork *w, const AdviseRow *r, Buf *o) {
   units_bytes(s, r->eval.op_by_op_bytes);
   buf_printf(o, "  %10s  without fusion, one operation at a time\n", s);
   units_bytes(s, r->framework_bytes);
-  buf_printf(o, "  %10s  that, %sand a convolution workspace of 4 GiB (TensorFlow's limit): %s\n",
-             s, w->batch ? "all that training holds, " : "",
+  const char *held = w->batch ? "all that training holds" : "",
+             *space = r->eval.workspace_bytes > 0
+                          ? "a convolution workspace of 4 GiB (TensorFlow's limit)"
+                          : "";
+  if (!*held && !*space) return;
+  buf_printf(o, "  %10s  that, %s%s%s: %s\n", s, held, *held && *space ? ", and " : "", space,
              r->framework_bytes <= e->limit_bytes ? "fits"
              : e->fits                            ? "DOES NOT FIT, unlike the plan"
                                                   : "DOES NOT FIT");

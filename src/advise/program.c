@@ -113,3 +113,15 @@ double advise_op_by_op_bytes(const Module *m) {
   module_free(c);
   return MAX(most, now);
 }
+
+static Err *find_convolution(Op *op, void *found) {
+  *(bool *)found |= op->kind == OP_CONVOLUTION;
+  return NULL;
+}
+
+bool advise_has_convolution(const Module *m) {
+  bool found = false;
+  for (int i = 0; i < m->funcs.n && !found; i++)
+    if (m->funcs.v[i]->body) err_free(ir_walk(m->funcs.v[i]->body, find_convolution, &found));
+  return found;
+}

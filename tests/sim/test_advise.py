@@ -35,6 +35,11 @@ def test_the_tutorial_in_one_command():
     assert t4["eval"]["fits"] and t4["framework_bytes"] > t4["eval"]["limit_bytes"]
 
 
+def test_no_workspace_without_convolutions():
+    """A convolution's workspace of 4 GiB is not counted for a network of products alone."""
+    assert advise("mlp", "--chip", "T4")[0]["framework_bytes"] < 2**30 < 4 * 2**30 < advise("mnist", "--chip", "T4")[0]["framework_bytes"]
+
+
 @pytest.mark.parametrize("model", ["davidnet", "mnist", "lstm"])
 def test_largest_is_the_edge(model):
     """A GPU's plan does not grow evenly: sums over an odd batch are cut otherwise, so that a larger, rounder batch may fit again."""

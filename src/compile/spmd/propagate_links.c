@@ -313,11 +313,12 @@ static void link_op(Spread *s, Op *op) {
     return;
   case OP_RNG_BIT_GENERATOR: return;
   case OP_SELECT_AND_SCATTER:
+    if (!s->mesh) break; /* which dimensions are one is asked, not how they are cut */
     link_all(s, op->operands[0], r);
     link_sides(s, op, op->operands[1]);
     return;
   case OP_REDUCE_WINDOW:
-    if (op->n_operands == 2) {
+    if (s->mesh && op->n_operands == 2) {
       link_sides(s, op, r);
       return;
     }

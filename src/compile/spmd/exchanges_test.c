@@ -272,13 +272,49 @@ static void test_results_travel(void **state) {
   assert_int_equal(check_text("results travel", text), 1);
 }
 
+/* The largest of a row that is cut and where it is: each device's own and its place travel, not the row. */
+static void test_argmax(void **state) {
+  (void)state;
+  static const char text[] = MESH
+      "func.func @main(%x: tensor<4x64xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) -> "
+      "(tensor<4xf32>, tensor<4xi32>) {\n"
+      "  %i = stablehlo.iota dim = 1 : tensor<4x64xi32>\n"
+      "  %a = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+      "  %b = stablehlo.constant dense<0> : tensor<i32>\n"
+      "  %r:2 = stablehlo.reduce(%x init: %a), (%i init: %b) across dimensions = [1] : "
+      "(tensor<4x64xf32>, "
+      "tensor<4x64xi32>, tensor<f32>, tensor<i32>) -> (tensor<4xf32>, tensor<4xi32>)\n"
+      "   reducer(%p: tensor<f32>, %q: tensor<f32>) (%m: tensor<i32>, %n: tensor<i32>) {\n"
+      "    %0 = stablehlo.compare GT, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+      "    %1 = stablehlo.compare EQ, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+      "    %2 = stablehlo.compare LT, %m, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "    %3 = stablehlo.and %1, %2 : tensor<i1>\n"
+      "    %4 = stablehlo.or %0, %3 : tensor<i1>\n"
+      "    %5 = stablehlo.select %0, %p, %q : tensor<i1>, tensor<f32>\n"
+      "    %6 = stablehlo.select %4, %m, %n : tensor<i1>, tensor<i32>\n"
+      "    stablehlo.return %5, %6 : tensor<f32>, tensor<i32>\n"
+      "  }\n"
+      "  return %r#0, %r#1 : tensor<4xf32>, tensor<4xi32>\n}";
+  Module *m = partitioned("argmax", text);
+  for (const Op *op = module_main(m)->body->first; op; op = op->next)
+    if (op->kind == OP_ALL_GATHER) assert_int_equal(type_count(op->results[0].type), 4 * 8);
+  module_free(m);
+  assert_int_equal(check_text("argmax", text), 2);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_scattered_sums),   cmocka_unit_test(test_batch_in_common),
-      cmocka_unit_test(test_fetched_once),     cmocka_unit_test(test_masks),
-      cmocka_unit_test(test_equal_broadcasts), cmocka_unit_test(test_sent_narrow),
-      cmocka_unit_test(test_batches),          cmocka_unit_test(test_unsummed),
-      cmocka_unit_test(test_sum_begins_once),  cmocka_unit_test(test_calls_with_parts),
-      cmocka_unit_test(test_counting),         cmocka_unit_test(test_results_travel)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_scattered_sums),
+                                     cmocka_unit_test(test_batch_in_common),
+                                     cmocka_unit_test(test_fetched_once),
+                                     cmocka_unit_test(test_masks),
+                                     cmocka_unit_test(test_equal_broadcasts),
+                                     cmocka_unit_test(test_sent_narrow),
+                                     cmocka_unit_test(test_batches),
+                                     cmocka_unit_test(test_unsummed),
+                                     cmocka_unit_test(test_sum_begins_once),
+                                     cmocka_unit_test(test_calls_with_parts),
+                                     cmocka_unit_test(test_counting),
+                                     cmocka_unit_test(test_results_travel),
+                                     cmocka_unit_test(test_argmax)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

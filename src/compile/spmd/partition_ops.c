@@ -367,7 +367,7 @@ void spmd_constant_op(Spmd *s, const Op *op) {
 }
 
 /* Dimensions that must be whole, of an operand and a result that are cut there alike: the cut goes to another dimension
- * for the time being, by an exchange of all with all, as XLA has it for sorts and for what is joined. */
+ * for the time being, by an exchange of all with all, as XLA has it for sorts and for what is joined; of slices permutes are made. */
 static bool cut_elsewhere(Spmd *s, const Op *op, const bool *keep, Layout *has) {
   const Layout *x = spmd_layout_of(s, op->operands[0]), *want = spmd_layout_of(s, &op->results[0]);
   const Type *t = op->operands[0]->type, *r = op->results[0].type;
@@ -416,8 +416,8 @@ void spmd_moved_op(Spmd *s, const Op *op) {
   Layout has = *spmd_layout_of(s, &op->results[0]);
   for (int d = 0; d < r->rank; d++)
     if (!keep[d]) has.d[d].n = 0;
-  bool moved =
-      (op->kind == OP_SORT || op->kind == OP_CONCATENATE) && cut_elsewhere(s, op, keep, &has);
+  bool moved = op->kind != OP_SLICE && op->kind != OP_DYNAMIC_SLICE && op->kind != OP_PAD &&
+               cut_elsewhere(s, op, keep, &has);
   has.sum.n = 0;
   Op *c = moved ? op_cut_as(s, op, &has, spmd_tie_same) : spmd_tied_op(s, op, keep, spmd_tie_same);
   const Type *local = c->operands[0]->type;
@@ -462,6 +462,29 @@ static bool may_begin_often(const Op *op) {
   return op->regions[0]->first->kind != OP_MULTIPLY || is_full_of(op->operands[1]->def, 1);
 }
 
+/* Of several arrays reduced together: does the body only pick, as that of an argmax? */
+static bool only_picks(const Region *r) {
+  for (const Op *op = r->first; op; op = op->next) switch (op->kind) {
+    case OP_COMPARE:
+    case OP_SELECT:
+    case OP_AND:
+    case OP_OR:
+    case OP_NOT:
+    case OP_XOR:
+    case OP_MAXIMUM:
+    case OP_MINIMUM:
+    case OP_RETURN: break;
+    default: return false;
+    }
+  return true;
+}
+
+/* May parts be reduced, and then what came of them? */
+static bool reduces_in_parts(const Op *op) {
+  if (op->n_operands > 2) return only_picks(op->regions[0]);
+  return op->n_operands == 2 && may_begin_often(op) && region_any_order(op->regions[0]);
+}
+
 /* How a reduction needs its operands; where one is reduced, dimensions that go stay cut if the axes are free: those
  * axes, over which the devices' results are still to be combined. */
 static Dim reduced_cuts(Spmd *s, const Op *op, Layout *need) {
@@ -472,7 +495,7 @@ static Dim reduced_cuts(Spmd *s, const Op *op, Layout *need) {
   Dim cuts = {0};
   for (int d = 0; d < rank; d++)
     if (!b_has_dim(n, dims, d)) need->d[d] = want->d[at++];
-  bool splits = op->n_operands == 2 && may_begin_often(op) && region_any_order(op->regions[0]);
+  bool splits = reduces_in_parts(op);
   for (int d = 0; d < rank && splits; d++)
     if (b_has_dim(n, dims, d) && own->d[d].n && !layout_has_any(need, rank, &own->d[d]) &&
         cuts.n + own->d[d].n <= MAX_AXES) {
@@ -480,6 +503,23 @@ static Dim reduced_cuts(Spmd *s, const Op *op, Layout *need) {
       cuts = joined(&cuts, &own->d[d]);
     }
   return cuts;
+}
+
+/* What devices along the axes made of their parts, in their order, reduced once more. */
+static void reduce_again(Spmd *s, const Op *op, const Dim *axes, Value *const *initial, Value **r) {
+  Build b = {.m = s->m, .r = s->at, .loc = s->loc};
+  Value *in[64];
+  Type *out[64];
+  for (int i = 0; i < op->n_results; i++) {
+    int64_t dims[MAX_RANK + 1] = {1};
+    for (int d = 0; d < b_rank(r[i]); d++) dims[d + 1] = b_dim(r[i], d);
+    in[i] = spmd_all_gather(s, b_reshape(&b, r[i], b_rank(r[i]) + 1, dims), 0, axes);
+    in[op->n_results + i] = initial[i];
+    out[i] = r[i]->type;
+  }
+  Op *c = spmd_same_op(s, op, in, out);
+  fix_ints(s, c, "dimensions", (int64_t[]){0}, 1);
+  for (int i = 0; i < op->n_results; i++) r[i] = &c->results[i];
 }
 
 void spmd_reduce_op(Spmd *s, const Op *op) {
@@ -505,11 +545,11 @@ void spmd_reduce_op(Spmd *s, const Op *op) {
     in[k] = spmd_operand(s, op->operands[k], k < half ? &need : &initial);
   for (int i = 0; i < op->n_results; i++) out[i] = spmd_local_type(s, op->results[i].type, &has);
   Op *c = spmd_same_op(s, op, in, out);
-  for (int i = 0; i < op->n_results; i++) {
-    Value *r = &c->results[i];
-    if (summed.n) r = spmd_all_reduce(s, r, &summed, op->regions[0], OP_UNKNOWN);
-    spmd_set_result(s, op, i, r, &has);
-  }
+  Value *r[64];
+  for (int i = 0; i < op->n_results; i++) r[i] = &c->results[i];
+  if (summed.n && half == 1) r[0] = spmd_all_reduce(s, r[0], &summed, op->regions[0], OP_UNKNOWN);
+  if (summed.n && half > 1) reduce_again(s, op, &summed, in + half, r);
+  for (int i = 0; i < op->n_results; i++) spmd_set_result(s, op, i, r[i], &has);
 }
 
 static int place_in(const int64_t *v, int n, int64_t x) {

@@ -46,4 +46,4 @@ def test_caches_that_a_scan_gives_back(errors):
 
 def test_one_sharding_of_a_mask_and_of_what_is_spread(errors):
     """A mask is made again for each reader; one row spread twice is one array, and is exchanged whole."""
-    assert abs(errors["seqpar"]) < 0.05
+    assert abs(errors["seqpar"]) < 0.07

@@ -353,6 +353,8 @@ static Err *partition_op(Spmd *s, Op *op) {
   case OP_SORT:
   case OP_REDUCE_WINDOW:
     if (op->kind == OP_REDUCE_WINDOW && spmd_pool_op(s, op)) return NULL;
+    if (op->kind == OP_SLICE && spmd_slice_op(s, op)) return NULL;
+    if (op->kind == OP_PAD && spmd_pad_op(s, op)) return NULL;
     if (op->n_operands <= 64 && op->n_results <= 64) {
       spmd_moved_op(s, op);
       return NULL;

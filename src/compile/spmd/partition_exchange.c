@@ -350,31 +350,24 @@ static Value *all_to_all(Spmd *s, Value *x, int from, int to, const Dim *axes) {
   return spmd_emit1(s, OP_ALL_TO_ALL, 1, &x, with_dims(s, x->type, dims), 5, attrs);
 }
 
-/* Each device gets what the one has whose place along the axes is scale * its own + by; zeros where none is there. */
-static Value *permute(Spmd *s, Value *x, const Dim *axes, int64_t scale, int64_t by) {
+Value *spmd_fetch(Spmd *s, Value *x, const Dim *axes, const int64_t *from) {
   Attr *groups = groups_over(s, axes);
   int64_t members = spmd_dim_parts(s, axes), n = 0;
   int64_t *ids = (int64_t *)groups->tensor->data,
           *pairs = xmalloc(sizeof *pairs * 2 * (size_t)s->n_devices);
+  bool stays = true;
   for (int64_t i = 0; i < s->n_devices; i++) {
-    int64_t own = i % members, from = scale * own + by;
-    if (from < 0 || from >= members) continue;
-    pairs[n++] = ids[i - own + from];
+    int64_t own = i % members;
+    stays &= from[own] == own;
+    if (from[own] < 0 || from[own] >= members) continue;
+    pairs[n++] = ids[i - own + from[own]];
     pairs[n++] = ids[i];
   }
   NamedAttr attrs[2] = {
       spmd_named("channel_id", attr_int(s->m, DT_I64, s->next_channel++)),
       spmd_named("source_target_pairs", attr_tensor_i64(s->m, 2, (int64_t[]){n / 2, 2}, pairs))};
   free(pairs);
-  return spmd_emit1(s, OP_COLLECTIVE_PERMUTE, 1, &x, x->type, 2, attrs);
-}
-
-Value *spmd_from_before(Spmd *s, Value *x, const Dim *axes, int by) {
-  return permute(s, x, axes, 1, -by);
-}
-
-Value *spmd_mirrored(Spmd *s, Value *x, const Dim *axes) {
-  return permute(s, x, axes, -1, spmd_dim_parts(s, axes) - 1);
+  return stays ? x : spmd_emit1(s, OP_COLLECTIVE_PERMUTE, 1, &x, x->type, 2, attrs);
 }
 
 /* The dimension whose cut grows by just these axes; -1: none. */

@@ -67,10 +67,8 @@ Value *spmd_sum_over(Spmd *s, Value *x, const Dim *axes, const Layout *want, Lay
 /* Where this device's part begins, of parts of this size along a dimension cut by axes: an i64. */
 Value *spmd_own_place(Spmd *s, const Dim *axes, int64_t size);
 Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to);
-/* x of the device that is `by` places before this one along the axes; zeros where there is none. */
-Value *spmd_from_before(Spmd *s, Value *x, const Dim *axes, int by);
-/* x of the device that is as far from the end of the axes as this one is from their beginning. */
-Value *spmd_mirrored(Spmd *s, Value *x, const Dim *axes);
+/* x of the device whose place along the axes is from[own place]; zeros where that is none of them. */
+Value *spmd_fetch(Spmd *s, Value *x, const Dim *axes, const int64_t *from);
 
 /* ---- partition_ops.c ---- */
 
@@ -134,6 +132,12 @@ Value *spmd_conv_input(Spmd *s, const Op *op, Value *x, const Layout need[2], in
 void spmd_set_padding(Spmd *s, Op *conv, const int64_t *padding);
 void spmd_reverse_op(Spmd *s, const Op *op);
 bool spmd_pool_op(Spmd *s, const Op *op); /* a reduce_window; false: no window moves along a cut */
+
+/* ---- partition_slice.c ---- */
+
+/* Slices and pads along a cut dimension whose parts are made of whole pieces of others; false: no such. */
+bool spmd_slice_op(Spmd *s, const Op *op);
+bool spmd_pad_op(Spmd *s, const Op *op);
 
 /* ---- partition_top_k.c ---- */
 

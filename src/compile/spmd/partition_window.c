@@ -1,15 +1,20 @@
 /* What moves along cut dimensions: a device fetches what windows need of its neighbours' parts; what is turned round
  * comes from the other end. */
+#include <stdlib.h>
+
 #include "compile/spmd/partition_priv.h"
 #include "compile/spmd/window.h"
 
 /* Rows at one end of x go to the next device along the axes (back: to the one before); who has no such neighbour
  * gets `fill`, NULL: zeros. */
 static Value *from_neighbour(Spmd *s, Value *x, const Dim *axes, bool back, Value *fill) {
-  Value *got = spmd_from_before(s, x, axes, back ? -1 : 1);
+  int64_t parts = spmd_dim_parts(s, axes), *from = xmalloc(sizeof *from * (size_t)parts);
+  for (int64_t i = 0; i < parts; i++) from[i] = back ? i + 1 : i - 1;
+  Value *got = spmd_fetch(s, x, axes, from);
+  free(from);
   if (!fill) return got;
   Build b = {.m = s->m, .r = s->at, .loc = s->loc};
-  int64_t end = back ? spmd_dim_parts(s, axes) - 1 : 0;
+  int64_t end = back ? parts - 1 : 0;
   Value *at_end = b_compare(&b, "EQ", spmd_own_place(s, axes, 1), b_scalar_i64(&b, DT_I64, end));
   at_end = b_bcast_scalar(&b, at_end, got->type);
   return b_select(&b, at_end, b_bcast_scalar(&b, fill, got->type), got);
@@ -124,6 +129,14 @@ bool spmd_pool_op(Spmd *s, const Op *op) {
 
 /* ---- turned round ---- */
 
+static Value *mirrored(Spmd *s, Value *x, const Dim *axes) {
+  int64_t parts = spmd_dim_parts(s, axes), *from = xmalloc(sizeof *from * (size_t)parts);
+  for (int64_t i = 0; i < parts; i++) from[i] = parts - 1 - i;
+  x = spmd_fetch(s, x, axes, from);
+  free(from);
+  return x;
+}
+
 void spmd_reverse_op(Spmd *s, const Op *op) {
   const int64_t *dims;
   int n = op_ints(op, "dimensions", &dims);
@@ -133,6 +146,6 @@ void spmd_reverse_op(Spmd *s, const Op *op) {
   Type *out = spmd_local_type(s, op->results[0].type, &has);
   x = &spmd_same_op(s, op, &x, &out)->results[0];
   for (int i = 0; i < n; i++)
-    if (has.d[dims[i]].n) x = spmd_mirrored(s, x, &has.d[dims[i]]);
+    if (has.d[dims[i]].n) x = mirrored(s, x, &has.d[dims[i]]);
   spmd_set_result(s, op, 0, x, &has);
 }

@@ -37,6 +37,12 @@ static void link_all(Spread *s, Value *a, Value *b) {
     if (a->type->dims[d] == b->type->dims[d]) link_dims(s, a, d, b, d);
 }
 
+/* Parts of an array, or it and more: cut where it is, whatever the sizes. */
+static void link_moved(Spread *s, Value *a, Value *b) {
+  for (int d = 0; d < a->type->rank && s->mesh; d++) link_dims(s, a, d, b, d);
+  if (!s->mesh) link_all(s, a, b);
+}
+
 /* Dimensions outside `gone` keep their order. */
 static void link_without(Spread *s, Value *whole, const int64_t *gone, int n, Value *rest) {
   int at = 0;
@@ -312,6 +318,8 @@ static void link_op(Spread *s, Op *op) {
     if (s->mesh && manual_is_partial(s->mesh, op)) spread_link_region(s, op->regions[0]);
     return;
   case OP_RNG_BIT_GENERATOR: return;
+  case OP_SLICE:
+  case OP_PAD: link_moved(s, op->operands[0], r); return;
   case OP_SELECT_AND_SCATTER:
     if (!s->mesh) break; /* which dimensions are one is asked, not how they are cut */
     link_all(s, op->operands[0], r);

@@ -147,11 +147,42 @@ static void test_turned_round(void **state) {
   check_halos("turned round", text, 1);
 }
 
+#define CUT "{sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}"
+
+/* Halves, and a quarter in the middle: pieces go from device to device, one to each. Put back into more: likewise. */
+static void test_slices(void **state) {
+  (void)state;
+  static const char text[] =
+      MESH "func.func @main(%x: tensor<4x64xf32> " CUT ") -> (tensor<4x32xf32> " CUT
+           ", tensor<4x32xf32> " CUT ", tensor<2x16xf32> " CUT ") {\n"
+           "  %a = stablehlo.slice %x [0:4, 0:32] : (tensor<4x64xf32>) -> tensor<4x32xf32>\n"
+           "  %b = stablehlo.slice %x [0:4, 32:64] : (tensor<4x64xf32>) -> tensor<4x32xf32>\n"
+           "  %c = stablehlo.slice %x [1:3, 18:34] : (tensor<4x64xf32>) -> tensor<2x16xf32>\n"
+           "  return %a, %b, %c : tensor<4x32xf32>, tensor<4x32xf32>, tensor<2x16xf32>\n}";
+  check_halos("slices", text, 2 + 2 + 4);
+}
+
+static void test_pads(void **state) {
+  (void)state;
+  static const char text[] =
+      MESH "func.func @main(%x: tensor<4x32xf32> " CUT ") -> (tensor<4x64xf32> " CUT
+           ", tensor<6x64xf32> " CUT ") {\n"
+           "  %z = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+           "  %o = stablehlo.constant dense<7.000000e+00> : tensor<f32>\n"
+           "  %a = stablehlo.pad %x, %z, low = [0, 32], high = [0, 0], interior = [0, 0] : "
+           "(tensor<4x32xf32>, tensor<f32>) -> tensor<4x64xf32>\n"
+           "  %b = stablehlo.pad %x, %o, low = [1, 8], high = [1, 24], interior = [0, 0] : "
+           "(tensor<4x32xf32>, tensor<f32>) -> tensor<6x64xf32>\n"
+           "  return %a, %b : tensor<4x64xf32>, tensor<6x64xf32>\n}";
+  check_halos("pads", text, 2 + 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_convolutions), cmocka_unit_test(test_kernels_gradient),
       cmocka_unit_test(test_pools),        cmocka_unit_test(test_sorted),
       cmocka_unit_test(test_top_k),        cmocka_unit_test(test_elements),
-      cmocka_unit_test(test_turned_round)};
+      cmocka_unit_test(test_turned_round), cmocka_unit_test(test_slices),
+      cmocka_unit_test(test_pads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

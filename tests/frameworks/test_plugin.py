@@ -48,6 +48,19 @@ mlir.register_lowering(twice, mlir.lower_fun(lambda x: x + x, multiple_results=F
 print(jax.jit(twice.bind)(jnp.ones(2)))""") == "[2. 2.]"
 
 
+def test_products_with_scales_of_blocks():
+    """jax.nn.scaled_matmul, which JAX has for cuDNN alone: of numbers in 8 bits, a scale for each 32 of them, against numpy."""
+    assert python("weft", "-c", """
+import jax, jax.numpy as jnp, ml_dtypes, numpy as np
+g = np.random.default_rng(0)
+a, b = (g.standard_normal((2, n, 64)).astype(ml_dtypes.float8_e4m3fn) for n in (5, 7))
+s, t = (np.exp2(g.integers(-3, 4, (2, n, 2))).astype(ml_dtypes.float8_e8m0fnu) for n in (5, 7))
+whole = lambda a, s: a.astype(np.float64) * np.repeat(s.astype(np.float64), 32, -1)
+got = jax.nn.scaled_matmul(a, b, s, t, preferred_element_type=jnp.float32)
+np.testing.assert_allclose(got, np.einsum("bmk,bnk->bmn", whole(a, s), whole(b, t)), rtol=1e-5, atol=1e-3)
+print(got.shape, got.dtype)""") == "(2, 5, 7) float32"
+
+
 def test_callbacks_that_write_in_place():
     assert python("weft", "-c", """
 import jax, numpy as np

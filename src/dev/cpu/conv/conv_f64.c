@@ -1,7 +1,7 @@
 /* Convolutions of f64 as products of windows, which are gathered a block of places at a time: [places, window x
  * channels] times the weights, packed ahead into panels of columns. Gradients of weights are the windows, transposed,
  * times Y, which is packed so then; a task takes some of the window's elements, for all places. */
-#include "dev/cpu/conv/conv_f64.h"
+#include "dev/cpu/dot/f64.h"
 #include "dev/cpu/conv/conv_im2col.h"
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/kernel/mem.h"

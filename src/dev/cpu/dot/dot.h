@@ -51,6 +51,10 @@ typedef struct Small { /* products that are read where they are: */
   SmallRows rows[2];   /* of all but the last one, of the last one */
 } Small;
 
+typedef struct Doubles { /* products of f64: rows and columns of a tile; how many tiles */
+  int64_t rows, columns, tiles_m, tiles_n;
+} Doubles;
+
 typedef struct Blocks {     /* products whose rows are packed block by block: */
   int64_t kc;               /* block of k */
   int64_t panels, columns;  /* panels of rows, of columns: */
@@ -69,6 +73,7 @@ typedef struct Dot {
   Small small;
   Amx amx;
   Blocks blocks;
+  Doubles doubles;
   Gemm gemm, prepacked[2]; /* prepacked: with the lhs, the rhs packed ahead */
 } Dot;
 
@@ -136,6 +141,10 @@ Err *dot_runs_run_prepacked(void *state, const Op *op, void *const *in, void *co
 /* f32 with many rows and columns, on big cores; false: not for this one. */
 bool dot_blocks_plan(Dot *d);
 Err *dot_blocks_run(void *state, const Op *op, void *const *in, void *const *out);
+
+/* f64 with some rows and columns; false: not for this one. */
+bool dot_f64_plan(Dot *d);
+Err *dot_f64_run(void *state, const Op *op, void *const *in, void *const *out);
 
 /* f32 with few results of many terms; false: not for this one. */
 bool dot_long_plan(Dot *d);

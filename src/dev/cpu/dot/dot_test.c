@@ -182,7 +182,7 @@ static Case cases[] = {
      NULL, 1e-5, 0, 0},
     {"apart", DOT("", "[1, 0] x [0, 1]", "7x30x41xf32", "30x7x33xf32", "41x33xf32"), NULL, 1e-5, 0,
      0},
-    {"apart_f64", DOT("", "[1, 0] x [0, 1]", "7x30x41xf64", "30x7x33xf64", "41x33xf64"), "dot:blas",
+    {"apart_f64", DOT("", "[1, 0] x [0, 1]", "7x30x41xf64", "30x7x33xf64", "41x33xf64"), NULL,
      1e-12, 0, 0},
     /* on hosts with AVX512_VNNI by dot:int8 */
     {"int8", DOT("", "[1] x [0]", "77x130xi8", "130x301xi8", "77x301xi32"), NULL, 0, -128, 127},
@@ -218,6 +218,14 @@ static Case cases[] = {
      0},
     {"few_1_strips_bf16", DOT("", "[1] x [0]", "1x701xbf16", "701x192xbf16", "1x192xf32"), FEW,
      1e-5, 0, 0},
+    /* f64, by kernels of our own or BLAS: several blocks of k and tiles, panels that are not full */
+    {"f64_blocks", DOT("", "[1] x [0]", "203x530xf64", "530x77xf64", "203x77xf64"), NULL, 1e-12, 0, 0},
+    {"f64_turned", DOT("", "[0] x [1]", "270x31xf64", "603x270xf64", "31x603xf64"), NULL, 1e-12, 0, 0},
+    {"f64_few", DOT("", "[1] x [0]", "8x300xf64", "300x41xf64", "8x41xf64"), NULL, 1e-12, 0, 0},
+    {"f64_batch",
+     DOT("batching_dims = [0] x [0], ", "[2] x [1]", "5x21x70xf64", "5x70x25xf64", "5x21x25xf64"), NULL,
+     1e-12, 0, 0},
+    {"f64_wide", DOT("", "[1] x [0]", "25x9xf64", "9x1100xf64", "25x1100xf64"), NULL, 1e-12, 0, 0},
     /* groups of few rows, and of more; some of none */
     {"ragged_rows",
      RAGGED(BY_ROWS, OF_GROUPS, "90x40xf32", "19x40x33xf32", "19", "90x33xf32"), "dot:ragged", 1e-5, 0, 12},

@@ -6,7 +6,7 @@
  * the host has AMX (dot_amx.c), f32 with few results of many terms (dot_long.c; where those lie in
  * pieces: dot_pieces.c), with many rows and columns beside a large cache (dot_blocks.c), others
  * (dot_gemm.c, and int8 where the host has AVX512_VNNI, other integers that 16 bits hold widened to
- * them); f64 and complex by BLAS (dot_blas.c); other integers in panels (dot_int.c). What cannot be
+ * them), f64 (dot_f64.c); others of f64 and complex by BLAS (dot_blas.c); other integers in panels (dot_int.c). What cannot be
  * addressed (by BLAS: neither the rows nor the columns of an operand are runs; by the others:
  * dimensions that do not flatten) is gathered first.
  */
@@ -158,6 +158,7 @@ PREPARE(small, true, dot_small_plan)
 PREPARE(pairs, true, dot_pairs_plan)
 PREPARE(runs, true, dot_runs_plan)
 PREPARE(blocks, true, dot_blocks_plan)
+PREPARE(f64, true, dot_f64_plan)
 PREPARE(few_quads, true, dot_few_quads_plan)
 PREPARE(amx, true, dot_amx_plan)
 PREPARE(long, true, dot_long_plan)
@@ -243,6 +244,10 @@ static bool accepts_pieces(const Op *op) {
   return planned(op, dot_pieces_plan);
 }
 
+static bool accepts_f64(const Op *op) {
+  return plain_floats(op) && op_type(op)->dtype == DT_F64 && planned(op, dot_f64_plan);
+}
+
 static bool accepts_gemm(const Op *op) {
   DType l = op->operands[0]->type->dtype;
   if (!plain_floats(op) || dtype_is_complex(l) || l == DT_F64 || !gemm_kernels()) return false;
@@ -322,6 +327,7 @@ const CpuKernel cpu_kernels_dot[] = {
     ROW("dot:pieces", accepts_pieces, prepare_pieces, .run = dot_pieces_run),
     ROW("dot:blocks", accepts_blocks, prepare_blocks, .run = dot_blocks_run),
     ROW("dot:gemm", accepts_gemm, prepare_gemm, GEMM),
+    ROW("dot:f64", accepts_f64, prepare_f64, .run = dot_f64_run),
     ROW("dot:blas", accepts_blas, prepare_blas, .run = dot_blas_run),
     ROW("dot:int8-few", accepts_few_quads, prepare_few_quads, .run = dot_few_quads_run),
     ROW("dot:int8-amx", accepts_amx_bytes, prepare_amx, AMX),

@@ -1,6 +1,6 @@
-/* dev/cpu, private to conv_f64.c: the innermost kernels for products of doubles. */
-#ifndef WEFT_DEV_CPU_CONV_F64_H
-#define WEFT_DEV_CPU_CONV_F64_H
+/* dev/cpu, private to products and convolutions of doubles: their innermost kernels. */
+#ifndef WEFT_DEV_CPU_DOT_F64_H
+#define WEFT_DEV_CPU_DOT_F64_H
 
 #include "base/base.h"
 

@@ -1,5 +1,5 @@
 /* Products of doubles with AVX2, 6 rows by 8 columns, and with AVX-512, 12 by 16. */
-#include "dev/cpu/conv/conv_f64.h"
+#include "dev/cpu/dot/f64.h"
 #include "dev/cpu/kernel/avx512.h"
 #include "dev/cpu/kernel/kernel.h"
 
@@ -21,7 +21,7 @@
 #define D_LOAD _mm256_loadu_pd
 #define D_STORE _mm256_storeu_pd
 #define D_ADD _mm256_add_pd
-#include "dev/cpu/conv/conv_f64_tile.h"
+#include "dev/cpu/dot/f64_tile.h"
 
 #ifndef WEFT_EMULATE_AVX512
 #undef NAME
@@ -46,7 +46,7 @@
 #define D_LOAD _mm512_loadu_pd
 #define D_STORE _mm512_storeu_pd
 #define D_ADD _mm512_add_pd
-#include "dev/cpu/conv/conv_f64_tile.h"
+#include "dev/cpu/dot/f64_tile.h"
 #endif
 #endif
 

@@ -1,4 +1,4 @@
-/* conv_f64's inner loops for one width of vectors. The includer defines LANES, FN (target attributes), D, and the
+/* f64.h's inner loops for one width of vectors. The includer defines LANES, FN (target attributes), D, and the
  * macros D_ZERO, D_SET, D_LOAD, D_STORE, D_ADD, D_FMA, and ROWS(X), which applies X to each number of rows. */
 
 FN static inline __attribute__((always_inline)) void

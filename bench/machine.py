@@ -6,11 +6,18 @@ import re
 import time
 
 
+def generation(facts):
+    """Of AMD's cores, which clouds sell under one name."""
+    family = facts.get("cpu family") if facts.get("vendor_id") == "AuthenticAMD" else None
+    zen = {"23": "Zen 2", "25": "Zen 4" if "avx512f" in facts.get("flags", "") else "Zen 3", "26": "Zen 5"}.get(family)
+    return f" ({zen})" if zen else ""
+
+
 def cpu_model():
-    for line in open("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return re.sub(r"\(R\)|\(TM\)| CPU| Processor", "", line.split(":")[1]).strip()
-    return "unknown CPU"
+    first = open("/proc/cpuinfo").read().split("\n\n")[0]
+    facts = {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in first.splitlines())}
+    name = re.sub(r"\(R\)|\(TM\)| CPU| Processor", "", facts.get("model name", "unknown CPU")).strip()
+    return name + generation(facts)
 
 
 def widths():

@@ -514,6 +514,115 @@ def cart_poles(F, p, state, steps):
     return F.loop(steps, step, (state[:, 0], state[:, 1], state[:, 2], state[:, 3], zero))[4]
 
 
+# ---- programs that are no stack of layers --------------------------------------------------------------------------------
+
+
+class Nerf:
+    """A radiance field: colours of rays, from points along them by a network of their coordinates' sines and cosines."""
+
+    def __init__(self, points, width, layers=4, octaves=10):
+        self.points, self.width, self.layers, self.octaves = points, width, layers, octaves
+
+    def init(self, i):
+        w = self.width
+        return {"in": i.dense(3 + 6 * self.octaves, w), "inner": [i.dense(w, w) for _ in range(self.layers - 1)], "out": i.dense(w, 4)}
+
+    def loss(self, F, p, origins, directions, wanted):
+        at = F.array(np.linspace(2, 6, self.points, dtype=np.float32))[:, None]
+        x = origins[:, None] + directions[:, None] * at
+        waves = F.reshape(x[..., None] * F.array(2.0 ** np.arange(self.octaves, dtype=np.float32)), (*x.shape[:2], 3 * self.octaves))
+        y = F.relu(F.dense(p["in"], F.concat([x, F.sin(waves), F.cos(waves)], -1)))
+        for q in p["inner"]:
+            y = F.relu(F.dense(q, y))
+        y = F.dense(p["out"], y)
+        dense = F.relu(y[..., 3]) * (4 / (self.points - 1))
+        seen = F.exp(dense - F.cumsum(dense)) * (1.0 - F.exp(-dense))  # of what the points before let pass
+        return F.mean_square(F.total(seen[..., None] * F.sigmoid(y[..., :3]), 1), wanted)
+
+
+class VqVae:
+    """Images through the nearest of some vectors, whose gradient is that of what they stand for."""
+
+    def init(self, i):
+        return {"down": [i.conv(4, 3, 64), i.conv(4, 64, 128)], "code": i.table(512, 128, 0.1),
+                "up": [i.conv(4, 128, 64, "kt"), i.conv(4, 64, 3, "kt")]}
+
+    def loss(self, F, p, x):
+        y, table, losses = x, p["code"]["table"], []
+        for k, q in enumerate(p["down"]):
+            y = F.conv(q, F.relu(y) if k else y, 2, 1)
+
+        def quantize(z):
+            flat = F.reshape(z, (-1, z.shape[-1]))
+            far = F.total(table * table, -1)[None, :] - 2.0 * F.matmul(flat, F.transpose(table, (1, 0)))
+            q = F.reshape(F.rows(table, F.argmin(far)), z.shape)
+            losses.append(F.mean_square(F.stopped(z), q) + 0.25 * F.mean_square(z, F.stopped(q)))
+            return z + F.stopped(q - z)
+        y = F.channels(quantize, y)
+        y = F.conv_transposed(p["up"][1], F.relu(F.conv_transposed(p["up"][0], y, 2, 1)), 2, 1)
+        return F.mean_square(y, x) + losses[0]
+
+
+class Speech:
+    """Letters of recordings that are not aligned with them: connectionist temporal classification."""
+
+    def __init__(self, bands, width, letters):
+        self.bands, self.width, self.letters = bands, width, letters
+
+    def init(self, i):
+        return {"in": i.dense(self.bands, self.width), "inner": i.dense(self.width, self.width), "out": i.dense(self.width, self.letters)}
+
+    def loss(self, F, p, x, labels):
+        return F.ctc(F.dense(p["out"], F.relu(F.dense(p["inner"], F.relu(F.dense(p["in"], x))))), labels)
+
+
+class Ppo:
+    """Proximal policy optimization over what some environments did, its advantages from the last step to the first (time runs
+    backwards in the batch)."""
+
+    def __init__(self, seen, width, actions):
+        self.seen, self.width, self.actions = seen, width, actions
+
+    def init(self, i):
+        return {"in": i.dense(self.seen, self.width), "inner": i.dense(self.width, self.width), "policy": i.dense(self.width, self.actions),
+                "value": i.dense(self.width, 1)}
+
+    def loss(self, F, p, x, actions, rewards, ends, before):
+        y = F.tanh(F.dense(p["inner"], F.tanh(F.dense(p["in"], x))))
+        values = F.dense(p["value"], y)[..., 0]
+        known = F.stopped(values)
+
+        def step(state, now):
+            (advantage, later), (reward, end, value) = state, now
+            advantage = reward + 0.99 * later * (1.0 - end) - value + 0.99 * 0.95 * (1.0 - end) * advantage
+            return (advantage, value), advantage
+        advantages = F.scan(step, (known[0] * 0.0, known[0]), (rewards, ends, known))
+        ratio = F.exp(F.log_prob(F.dense(p["policy"], y), actions) - before)
+        centred = advantages - F.mean(advantages)
+        scaled = centred / (F.sqrt(F.mean(centred * centred)) + 1e-8)
+        return F.mean_square(values, advantages + known) - F.mean(F.minimum(ratio * scaled, F.clip(ratio, 0.8, 1.2) * scaled))
+
+
+class Mamba:
+    """A layer whose state is carried through time by what each token says of how long to keep it."""
+
+    def __init__(self, width, inner, states):
+        self.width, self.inner, self.states = width, inner, states
+
+    def init(self, i):
+        d, n = self.inner, self.states
+        return {"in": i.dense(self.width, 2 * d, False), "mix": {"kc": i.normal(4, 1, d, std=0.3)}, "choose": i.dense(d, 2 * n, False),
+                "time": i.dense(d, d), "decay": np.log(np.tile(np.arange(1, n + 1, dtype=np.float32), (d, 1))), "skip": np.ones(d, np.float32),
+                "out": i.dense(d, self.width, False)}
+
+    def loss(self, F, p, x, wanted):
+        u, gate = F.split(F.dense(p["in"], x), 2)
+        u = F.silu(F.conv_causal(p["mix"], u))
+        write, read = F.split(F.dense(p["choose"], u), 2)
+        y = F.selective_scan(u, F.softplus(F.dense(p["time"], u)), -F.exp(p["decay"]), write, read) + p["skip"] * u
+        return F.mean_square(F.dense(p["out"], y * F.silu(gate)), wanted)
+
+
 # ---- graphs --------------------------------------------------------------------------------------------------------------
 
 
@@ -531,4 +640,28 @@ class GraphNet:
         for q in p["rounds"]:
             message = F.relu(F.dense(q["edge"], F.concat([F.rows(x, source), F.rows(x, target)], -1)))
             x = x + F.tanh(F.dense(q["node"], F.concat([x, F.segment_sum(message, target, self.nodes) * 0.1], -1)))
+        return F.mean_square(F.dense(p["out"], x), wanted)
+
+
+class GraphAttention:
+    """Two rounds in which each node weighs what its neighbours say, several times over."""
+
+    def __init__(self, nodes, width, heads):
+        self.nodes, self.width, self.heads = nodes, width, heads
+
+    def init(self, i):
+        h, d = self.heads, self.width // self.heads
+        return {"rounds": [{"all": i.dense(self.width, self.width, False), "from": i.normal(h, d, std=0.2), "to": i.normal(h, d, std=0.2)}
+                           for _ in range(2)], "out": i.dense(self.width, 1)}
+
+    def loss(self, F, p, x, source, target, wanted):
+        h, d = self.heads, self.width // self.heads
+        for q in p["rounds"]:
+            y = F.dense(q["all"], x)
+            each = F.reshape(y, (-1, h, d))
+            score = F.leaky_relu(F.rows(F.total(each * q["from"], -1), source) + F.rows(F.total(each * q["to"], -1), target))
+            weight = F.exp(score - F.rows(F.segment_max(F.stopped(score), target, self.nodes), target))
+            weight = weight / (F.rows(F.segment_sum(weight, target, self.nodes), target) + 1e-9)
+            message = F.reshape(F.rows(y, source), (-1, h, d)) * weight[..., None]
+            x = x + F.tanh(F.segment_sum(F.reshape(message, (-1, h * d)), target, self.nodes))
         return F.mean_square(F.dense(p["out"], x), wanted)

@@ -5,6 +5,8 @@ with one is in peers/. ROWS lists the names in the table's order."""
 import dataclasses
 import typing
 
+import numpy as np
+
 import nets
 from nets import Init
 
@@ -86,6 +88,19 @@ def clicks(i, batch=2048):
     return i.normal(batch, 13), i.ids(20000, batch, 26), i.ids(2, batch).astype("float32")
 
 
+def rays(i, n=512):
+    return i.normal(n, 3), i.normal(n, 3), i.normal(n, 3)
+
+
+def recordings(i, n=16, time=200, bands=80, letters=32, length=30):
+    return i.normal(n, time, bands), i.ids(letters - 1, n, length) + np.int32(1)
+
+
+def played(i, time=128, n=32, seen=24, actions=6):
+    ends = (i.normal(time, n) > 2).astype("float32")
+    return i.normal(time, n, seen), i.ids(actions, time, n), i.normal(time, n), ends, i.normal(time, n, std=0.1) - np.float32(1.8)
+
+
 def graph(i, nodes=20000, edges=100000, width=64):
     return i.normal(nodes, width), i.ids(nodes, edges), i.ids(nodes, edges), i.normal(nodes, 1)
 
@@ -113,6 +128,12 @@ TRAIN = {
     "fno_8": lambda: Train(nets.Fno(), plane, ADAM),
     "moe_4x256": lambda: Train(nets.MixtureOfExperts(4, 256, 8, 8192), tokens(4, 256, 8192), ADAM),
     "dlrm_2048": lambda: Train(nets.Dlrm(), clicks, SGD, steps=20),
+    "graph_attention": lambda: Train(nets.GraphAttention(20000, 64, 4), graph, ADAM),
+    "nerf_512": lambda: Train(nets.Nerf(48, 128), rays, ADAM, steps=10),
+    "vq_vae_32": lambda: Train(nets.VqVae(), lambda i: (i.normal(32, 32, 32, 3),), ADAM, steps=10),
+    "ctc_16": lambda: Train(nets.Speech(80, 256, 32), recordings, ADAM, steps=20),
+    "ppo_128x32": lambda: Train(nets.Ppo(24, 64, 6), played, ADAM, steps=50),
+    "mamba_2x256": lambda: Train(nets.Mamba(128, 256, 16), lambda i: (i.normal(2, 256, 128), i.normal(2, 256, 128)), ADAM, steps=10),
     "mlp_small": lambda: mlp(32, (64, 128, 128, 10), steps=200),
 }
 

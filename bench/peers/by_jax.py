@@ -137,11 +137,45 @@ def diagonal(x): return jnp.diagonal(x)
 def unit(n): return jnp.eye(n)
 def put_row(cache, row, at): return lax.dynamic_update_slice_in_dim(cache, row, at, 2)
 def lower_triangle(x): return x[:, *np.tril_indices(x.shape[1], -1)]
+sigmoid, softplus, stopped, minimum, clip = jax.nn.sigmoid, jax.nn.softplus, lax.stop_gradient, jnp.minimum, jnp.clip
+def segment_max(x, ids, n): return jax.ops.segment_max(x, ids, n)
+def scan(step, state, xs): return lax.scan(step, state, xs)[1]
+def log_prob(logits, ids): return jnp.take_along_axis(jax.nn.log_softmax(logits), ids[..., None], -1)[..., 0]
 log, sin, cos, sqrt, where, maximum, abs_, stack = jnp.log, jnp.sin, jnp.cos, jnp.sqrt, jnp.where, jnp.maximum, jnp.abs, jnp.stack
 
 
 def logistic_loss(logits, labels):
     return jnp.mean(jnp.logaddexp(0.0, logits) - labels * logits)
+
+
+def conv_causal(p, x):
+    k = p["kc"]
+    return lax.conv_general_dilated(x, k, (1,), [(k.shape[0] - 1, 0)], dimension_numbers=("NWC", "WIO", "NWC"), feature_group_count=k.shape[-1])
+
+
+def selective_scan(u, time, decay, write, read):
+    def step(state, now):
+        u, time, write, read = now
+        state = jnp.exp(time[..., None] * decay) * state + (time * u)[..., None] * write[:, None, :]
+        return state, jnp.sum(state * read[:, None, :], -1)
+    first = jnp.zeros((u.shape[0], u.shape[2], decay.shape[1]), u.dtype)
+    return lax.scan(step, first, tuple(x.swapaxes(0, 1) for x in (u, time, write, read)))[1].swapaxes(0, 1)
+
+
+def ctc(logits, labels):
+    """All recordings and all labels are of one length; 0 is the blank."""
+    logs = jax.nn.log_softmax(logits)
+    n, never = 2 * labels.shape[1] + 1, -1e30
+    with_blanks = jnp.zeros((labels.shape[0], n), labels.dtype).at[:, 1::2].set(labels)
+    each = jnp.take_along_axis(logs, jnp.broadcast_to(with_blanks[:, None], (*logs.shape[:2], n)), -1).swapaxes(0, 1)
+    may_skip = jnp.pad((with_blanks[:, 2:] != with_blanks[:, :-2]) & (with_blanks[:, 2:] != 0), ((0, 0), (2, 0)))
+
+    def later(a, by): return jnp.pad(a, ((0, 0), (by, 0)), constant_values=never)[:, :n]
+
+    def step(a, now):
+        return jax.nn.logsumexp(jnp.stack([a, later(a, 1), jnp.where(may_skip, later(a, 2), never)]), 0) + now, None
+    a, _ = lax.scan(step, jnp.where(jnp.arange(n) < 2, each[0], never), each[1:])
+    return -jnp.mean(jnp.logaddexp(a[:, -1], a[:, -2]))
 
 
 def spectral(p, x, modes):

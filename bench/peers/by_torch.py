@@ -67,6 +67,10 @@ def diagonal(x): return torch.diagonal(x)
 def unit(n): return torch.eye(n)
 def logistic_loss(logits, labels): return N.binary_cross_entropy_with_logits(logits, labels)
 def maximum(x, least): return torch.clamp(x, min=least)
+def stopped(x): return x.detach()
+def segment_max(x, ids, n): return x.new_zeros((n, x.shape[1])).scatter_reduce(0, ids[:, None].expand_as(x), x, "amax", include_self=False)
+def log_prob(logits, ids): return torch.gather(torch.log_softmax(logits, -1), -1, ids[..., None])[..., 0]
+sigmoid, softplus, minimum, clip = torch.sigmoid, N.softplus, torch.minimum, torch.clamp
 log, sin, cos, sqrt, where, abs_, stack = torch.log, torch.sin, torch.cos, torch.sqrt, torch.where, torch.abs, torch.stack
 
 
@@ -74,6 +78,35 @@ def loop(n, step, state):
     for _ in range(n):
         state = step(*state)
     return state
+
+
+def scan(step, state, xs):
+    out = []
+    for now in zip(*xs):
+        state, y = step(state, now)
+        out.append(y)
+    return torch.stack(out)
+
+
+def conv_causal(p, x):
+    k = p["kc"].permute(2, 1, 0)
+    return N.conv1d(x.transpose(1, 2), k, padding=k.shape[2] - 1, groups=k.shape[0])[..., :x.shape[1]].transpose(1, 2)
+
+
+def selective_scan(u, time, decay, write, read):
+    """What does not wait for the state is computed for all times at once."""
+    kept, added = torch.exp(time[..., None] * decay), (time * u)[..., None] * write[:, :, None, :]
+    state, out = torch.zeros_like(added[:, 0]), []
+    for t in range(u.shape[1]):
+        state = kept[:, t] * state + added[:, t]
+        out.append(torch.matmul(state, read[:, t, :, None])[..., 0])
+    return torch.stack(out, 1)
+
+
+def ctc(logits, labels):
+    n, time = logits.shape[:2]
+    lengths = [torch.full((n,), k, dtype=torch.long) for k in (time, labels.shape[1])]
+    return N.ctc_loss(torch.log_softmax(logits, -1).transpose(0, 1), labels, *lengths, reduction="none").mean()
 
 
 def put_row(cache, row, at):

@@ -139,34 +139,6 @@ static void read_beside(const HNode *n, const unsigned char *claimed, int depth,
   }
 }
 
-/* A weight that another product than the forward one multiplies by constants, as where a sum is
- * derived, and whose result is then cut into heads: the cut moves over to the weight, and a narrower
- * weight is made for both. */
-static bool cut_for_constants(const HNode *n) {
-  bool cut = false;
-  for (int i = 0; i < n->n_users; i++) {
-    const HNode *u = n->users[i];
-    while ((u->kind == H_TRANSPOSE || u->kind == H_RESHAPE) && u->n_users == 1) u = u->users[0];
-    if (u->kind != H_CONV || u->conv->is_conv || u->n_users != 1) continue;
-    const HNode *r = u->users[0];
-    cut |= (hlo_const_only(u->in[0]) || hlo_const_only(u->in[1])) && r->kind == H_RESHAPE &&
-           r->rank > u->rank;
-  }
-  return cut;
-}
-
-/* Does all that is made of x, element by element, end in n? */
-static bool leads_only_to(const HNode *x, const HNode *n, int *budget) {
-  for (int i = 0; i < x->n_users; i++) {
-    const HNode *u = x->users[i];
-    if (u == n) continue;
-    if (--*budget < 0 || u->kind != H_EWISE || u->is_output || hlo_count(u) != hlo_count(n) ||
-        !leads_only_to(u, n, budget))
-      return false;
-  }
-  return x->n_users > 0;
-}
-
 /* How many times its own size an array that convolutions of single pixels, or of groups, read with the
  * batch in lanes may be made from for each of them to make it again; where windows step over pixels,
  * some generations store it. */
@@ -250,99 +222,116 @@ static bool many_queries(const HNode *n, int depth) {
   return false;
 }
 
-/* A value is computed again while that takes less than so many times what storing it does. */
-#define REPEAT 3
+#define REPEAT 3  /* times its own size: what a value of two readers may be made of */
+#define GATED 3.5 /* of several products */
+#define LONG 30   /* slots of an operation: a sine */
 
-static bool worth_storing(const Schedule *p, const HNode *n, const unsigned char *claimed) {
-  const CostParams *params = p->params;
-  double limit = REPEAT;
-  bool summed = false;
-  if (n->kind != H_EWISE || hlo_count(n) < (n->comp->parent ? 1024 : 65536)) return false;
+/* How many kernels would each make n again; 0: fewer than two. */
+static int makers(const HNode *n, const unsigned char *claimed, bool *summed) {
   if (n->op == OP_SELECT &&
       n->n_users > 1) { /* a masked gradient that the residual path needs as well */
     int budget = 400, convs = 0, reduces = 0, others = 0;
     endings(n, 0, &budget, &convs, &reduces, &others);
-    if (convs < 2 || reduces < 1 || others < 1) return false;
-    limit = 2;
-  } else {
-    int readers = product_readers(n, 0), budget = 200, sum = 0, rest = 0;
-    if (readers < 2) return false;
-    if (n->op == OP_CONVERT && hlo_bits(n->dt) < 32 && cut_for_constants(n)) return true;
-    read_beside(n, claimed, 0, &budget, &sum, &rest);
-    for (int i = 0; n->op == OP_CONVERT && i < n->in[0]->n_users; i++) /* before it is rounded */
-      if (n->in[0]->users[i]->kind == H_REDUCE) sum = 32;
-    summed = sum > 0;
-    readers += (sum > 0) + MIN(rest, 1);
-    /* each reader would read the inputs, not the result; that would be written and read by all.
-     * Where it comes to the same, two readers ask for the result, more do not. */
-    limit = MIN(limit, (readers + 1.0) / (readers - 1) + (readers > 2 ? 1e-6 : 0));
-    limit = MIN(limit, batch_in_lanes(params, n));
-    if (turned_by_product(params, n)) return true;
-    if (sum && hlo_bits(n->dt) == 16 && meets_rounds(n)) return true;
+    return convs < 2 || reduces < 1 || others < 1 ? 0 : 3;
   }
-  if (op_weight(n) >= 30 || n->op == OP_ATAN2 || n->op == OP_POWER || n->op == OP_CBRT)
-    return true; /* a sine or the like */
+  int readers = product_readers(n, 0), budget = 200, sum = 0, rest = 0;
+  if (readers < 2) return 0;
+  read_beside(n, claimed, 0, &budget, &sum, &rest);
+  for (int i = 0; n->op == OP_CONVERT && i < n->in[0]->n_users; i++) /* before it is rounded */
+    sum |= n->in[0]->users[i]->kind == H_REDUCE;
+  *summed = sum;
+  return readers + *summed + MIN(rest, 1);
+}
+
+/* What a value is made of, element by element, up to what is stored. */
+typedef struct Making {
   const HNode *stack[64], *leaf[32];
-  int ns = 0, nl = 0, steps = 0;
-  bool dear = false, gate = false, softmax = false;
-  bool again = false, wide = false; /* a softmax is made again from its scores; 32-bit operands */
-  bool fresh = false;               /* takes in a product that nothing else needs */
-  bool apart = false;               /* scores that a reshape parts from their softmax */
-  int products = 0;
-  double in = 0, slots = 0, moved = 0;
-  stack[ns++] = n;
-  while (ns && steps++ < 400) {
-    const HNode *x = stack[--ns];
-    slots += op_weight(x);
-    gate |= x->op == OP_TANH || x->op == OP_LOGISTIC ||
-            (x->op == OP_EXPONENTIAL && x->in[0]->op == OP_NEGATE);
-    for (int i = 0; x->op == OP_EXPONENTIAL && i < x->n_users; i++)
-      softmax |= x->users[i]->kind == H_REDUCE;
-    dear |= (x->op == OP_EXPONENTIAL || x->op == OP_TANH || x->op == OP_LOGISTIC) && !x->soft;
-    again |= x->op == OP_EXPONENTIAL && x->soft;
-    if (x->kind == H_SLICE || x->kind == H_DSLICE) { /* of something that is stored */
-      in += hlo_bytes(x);
-      products += x->in[0]->val && !x->in[0]->val->is_param; /* halves of a gated unit */
-      continue;
-    }
-    for (int i = 0; i < x->n_in; i++) {
-      const HNode *y = x->in[i];
-      if (x->kind == H_PAD && !hlo_const_only(y)) in += hlo_bytes(y);
-      if (hlo_count(y) != hlo_count(n)) continue;
-      if (y->kind == H_BCAST && !hlo_const_only(y)) in += hlo_bytes(y->in[0]);
-      bool seen = false;
-      for (int k = 0; k < nl; k++) seen |= leaf[k] == y;
-      if (seen || y->kind == H_CONST || y->kind == H_BCAST) continue;
-      if (nl < 32) leaf[nl++] = y;
-      if (y->soft && y->val && (double)y->d[y->rank - 1] >= params->quotient_row)
-        limit = MIN(limit, params->quotient);
-      if (!hlo_light(y) || y->val) {
-        in += hlo_bytes(y);
-        wide |= hlo_bits(y->dt) > 16;
-        moved += params->product.r[MIN(4, (int)hlo_bits(y->dt) / 8)] * (double)hlo_count(y) / 1024;
-        int budget = 200;
-        products += y->kind == H_CONV;
-        apart |= y->kind == H_CONV && y->conv->cut_to_one;
-        fresh |= y->kind == H_CONV && leads_only_to(y, n, &budget);
-      } else if (ns < 64) {
-        stack[ns++] = y;
-      }
-    }
+  int ns, nl;
+  double in;           /* bytes */
+  double slots, moved; /* cycles: of the vector unit, to bring what it is made of */
+  int products;        /* that it takes in */
+  bool dear;           /* an exponential or its like */
+  bool gate;           /* of a gated unit */
+  bool softmax, again; /* exponentials that are summed up; that are made again from scores */
+  bool apart;          /* scores that a reshape parts from their softmax */
+  bool quotient;       /* stored exponentials of a softmax, in rows that are divided again */
+  bool wide;           /* of elements of 32 bits */
+} Making;
+
+static void note_operation(Making *m, const HNode *x) {
+  bool exponential = x->op == OP_EXPONENTIAL, again = exponential && x->soft;
+  m->slots += op_weight(x);
+  m->gate |= x->op == OP_TANH || x->op == OP_LOGISTIC || (exponential && x->in[0]->op == OP_NEGATE);
+  for (int i = 0; exponential && i < x->n_users; i++) m->softmax |= x->users[i]->kind == H_REDUCE;
+  m->dear |= !x->soft && (exponential || x->op == OP_TANH || x->op == OP_LOGISTIC);
+  m->again |= again;
+}
+
+static void note_array(Making *m, const CostParams *params, const HNode *y) {
+  m->in += hlo_bytes(y);
+  m->wide |= hlo_bits(y->dt) > 16;
+  m->moved += params->product.r[MIN(4, (int)hlo_bits(y->dt) / 8)] * (double)hlo_count(y) / 1024;
+  m->products += y->kind == H_CONV;
+  m->apart |= y->kind == H_CONV && y->conv->cut_to_one;
+}
+
+static void note_operand(Making *m, const CostParams *params, const HNode *n, const HNode *x,
+                         int i) {
+  const HNode *y = x->in[i];
+  if (x->kind == H_PAD && !hlo_const_only(y)) m->in += hlo_bytes(y);
+  if (hlo_count(y) != hlo_count(n)) return;
+  if (y->kind == H_BCAST && !hlo_const_only(y)) m->in += hlo_bytes(y->in[0]);
+  for (int k = 0; k < m->nl; k++)
+    if (m->leaf[k] == y) return;
+  if (y->kind == H_CONST || y->kind == H_BCAST) return;
+  if (m->nl < COUNT_OF(m->leaf)) m->leaf[m->nl++] = y;
+  m->quotient |= y->soft && y->val && (double)y->d[y->rank - 1] >= params->quotient_row;
+  if (!hlo_light(y) || y->val) note_array(m, params, y);
+  else if (m->ns < COUNT_OF(m->stack)) m->stack[m->ns++] = y;
+}
+
+static Making making(const CostParams *params, const HNode *n) {
+  Making m = {.stack = {n}, .ns = 1};
+  for (int steps = 0; m.ns && steps < 400; steps++) {
+    const HNode *x = m.stack[--m.ns];
+    note_operation(&m, x);
+    if (x->kind == H_SLICE || x->kind == H_DSLICE)
+      m.in += hlo_bytes(x); /* of something that is stored */
+    else
+      for (int i = 0; i < x->n_in; i++) note_operand(&m, params, n, x, i);
   }
+  return m;
+}
+
+/* Does it save bytes to store n, rather than that each reader makes it? Stored, it is written once and read by each; made again,
+ * what it is made of is read by all but the one that makes it anyway. What takes long to make counts as if one more reader did. Of
+ * several products that are stored anyway, as in a gated unit, even that is repeated. */
+static bool worth_storing(const Schedule *p, const HNode *n, const unsigned char *claimed) {
+  const CostParams *params = p->params;
+  bool summed = false;
+  if (n->kind != H_EWISE || hlo_count(n) < (n->comp->parent ? 1024 : 65536)) return false;
+  int readers = makers(n, claimed, &summed);
+  if (!readers) return false;
+  if (op_weight(n) >= LONG || turned_by_product(params, n) ||
+      (summed && hlo_bits(n->dt) == 16 && meets_rounds(n)))
+    return true;
+  Making m = making(params, n);
   double out = hlo_bytes(n);
-  if (again) { /* what attention goes backwards through, several heads to a key */
+  if (m.again) { /* what attention goes backwards through, several heads to a key */
     bool quotients = params->quotient < REPEAT, any = params->quotient_row <= 0;
-    const HNode *e = quotients && !wide && n->op == OP_CONVERT ? hlo_exponentials(n) : NULL;
+    const HNode *e = quotients && !m.wide && n->op == OP_CONVERT ? hlo_exponentials(n) : NULL;
     if (e && (double)e->d[e->rank - 1] >= params->quotient_row)
       return params->weighs || n->in[0]->n_users == 1;
-    bool stored = quotients ? any || !wide : params->weighs && !wide && many_queries(n, 0);
-    dear |= stored && (apart || hlo_sides(n) >= GROUPED);
+    bool stored = quotients ? any || !m.wide : params->weighs && !m.wide && many_queries(n, 0);
+    m.dear |= stored && (m.apart || hlo_sides(n) >= GROUPED);
   }
   /* of a softmax of scores that are made of vectors: its sum makes them as well */
-  if ((summed || (softmax && in < out)) && tpu_comes_with_sum(params, n, slots, moved)) return true;
-  /* of several products that are stored anyway, as in a gated unit, even dear things are repeated */
-  if (gate && !fresh && products >= 2) return in >= 3.5 * out;
-  return in >= (limit - (limit < 3 ? 0 : 0.01)) * out || (dear && in >= 1.99 * out);
+  if ((summed || (m.softmax && m.in < out)) && tpu_comes_with_sum(params, n, m.slots, m.moved))
+    return true;
+  if (m.gate && m.products >= 2) return m.in >= GATED * out;
+  readers += m.dear && readers < 3;
+  double limit = MIN((readers + 1.0) / (readers - 1), batch_in_lanes(params, n));
+  return m.in >= (m.quotient ? MIN(limit, params->quotient) : limit) * out;
 }
 
 #define VECTOR 65536 /* elements */

@@ -10,7 +10,7 @@ PY := .venv/bin/python
 .PHONY: all run test check layers format fuzz bench accuracy install wheel docs sz clean setup setup-run setup-test setup-check
 DOORS ?= $(notdir $(wildcard tests/doors/*))
 
-.PHONY: test-doors test-jax replay test-docs test-wheel setup-fuzz setup-site setup-wheel
+.PHONY: test-doors test-jax replay test-docs test-wheel deb test-deb setup-fuzz setup-site setup-wheel setup-deb
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j$(JOBS)
@@ -25,6 +25,7 @@ setup-test: ; @tools/setup.sh build data python jobs
 setup-check: ; @tools/setup.sh build data python check
 setup-fuzz: ; @tools/setup.sh build fuzz
 setup-wheel: ; @tools/setup.sh build wheel
+setup-deb: ; @tools/setup.sh build deb
 setup-site: ; @tools/setup.sh build site
 
 # Trains the MNIST network on Fashion-MNIST on this CPU, then compares with virtual chips.
@@ -74,6 +75,12 @@ wheel: setup-wheel
 	@tools/wheel.sh
 test-wheel: wheel
 	@tests/install/wheel.sh dist/weft-*.whl build-wheel/check
+
+# Debian's packages, in dist; test-deb unpacks them and uses what is in them.
+deb: setup-deb
+	@tools/deb.sh build-deb
+test-deb: deb
+	@tests/install/deb.sh dist build-deb/check
 
 # docs/ops.md, then the site in $(BUILD)/site; test-docs looks at it in a browser.
 docs: all

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the project needs and is missing: setup.sh [build] [data] [python] [check] [fuzz] [site] [jobs] [wheel]
+# Installs what the project needs and is missing: setup.sh [build] [data] [python] [check] [fuzz] [site] [jobs] [wheel] [deb]
 # Debian 12, as root or with sudo.
 # Debian's release fixes the versions of its packages; Python's are pinned in tests/requirements.txt.
 set -eu
@@ -18,6 +18,7 @@ jobs_packages="openmpi-bin slurmctld slurmd slurm-client"
 check_packages="clang-format"
 fuzz_packages="clang-14 libclang-rt-14-dev"
 wheel_packages="python3 python3-venv binutils mmdebstrap"
+deb_packages="dpkg-dev debhelper fakeroot binutils"
 site_packages="python3 python3-venv chromium"
 
 need=""

@@ -10,12 +10,15 @@
 #ifndef WEFT_LIBRARY_FOLDER /* where the build installs it */
 #define WEFT_LIBRARY_FOLDER "/usr/lib/weft"
 #endif
+#ifndef WEFT_LIBRARY_BELOW /* the same, below the folder that `bin` is in */
+#define WEFT_LIBRARY_BELOW "lib/weft"
+#endif
 #define LIBRARY "libpjrt_weft.so"
 
-/* Beside the program (a build, an archive), in the folder above (Python's package), where it was
- * installed. */
+/* Beside the program (a build, an archive), in the folder above (Python's package), where an
+ * install that was moved has it, where it was installed. */
 static bool find(char *path, size_t size) {
-  static const char *const places[] = {"", "/..", "/../lib/weft", "/../lib"};
+  static const char *const places[] = {"", "/..", "/../" WEFT_LIBRARY_BELOW, "/../lib"};
   char exe[4096];
   ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
   exe[n > 0 ? n : 0] = 0;

@@ -62,6 +62,7 @@ void value_order_rest(int *order, int k, int rank) {
 /* Rows of the tile that a type prefers for so many, when orders are compared. */
 static double tile_rows(const CostParams *params, double bytes, double rows) {
   if (rows > (bytes == 1 ? 16 : 4)) return bytes == 1 ? 32 : 8;
+  if (rows <= 1 && bytes == 1) return 4; /* a word of each lane */
   if (rows <= 1 && (bytes == 2 || (bytes >= 4 && !params->softmax))) return 2;
   return rows > 4 ? 8 : rows > 2 ? 4 : rows > 1 ? 2 : 1;
 }

@@ -36,10 +36,12 @@ static void add_kernel(Schedule *p, HKind kind, OpKind op, HNode *of, const HVal
   Kernel *c = sched_kernel(p);
   *vec_push(&c->roots) =
       hlo_node(p->g, p->comp, kind, op, of->src, of->dt, of->rank, of->d, 1, &of);
+  c->pos = p->kernels.n - 1;
   cost(p, c, v);
   c->start_s = p->time_s;
   c->bound = SIM_MEMORY;
   c->util = 1;
+  sched_limit(p, c);
   p->cycles += c->cycles;
   p->time_s += c->time_s;
   sched_dump(p, c);

@@ -399,6 +399,18 @@ static bool as_made(Schedule *p, const HValue *v, int *order) {
          (n->kind == H_EWISE && pads_little(p->params, n, order));
 }
 
+/* A copy of something stored that has ones besides. */
+static bool as_with_ones(Schedule *p, const HValue *v, int *order) {
+  const HNode *n = v->node;
+  Regroup r;
+  if (v->kernel < 0 || !layout_adds_ones(n) || !n->in[0]->val || n->in[0]->comp != p->comp ||
+      n->rank > 64 || n->in[0]->rank > 64)
+    return false;
+  lay_out(p, n->in[0]->val);
+  regroup(n->in[0], n, &r);
+  return regroup_order(&r, true, n->in[0]->val->order, order);
+}
+
 static bool as_pads_least(Schedule *p, const HValue *v, int *order) {
   value_order_default(p->params, v->node, order);
   return true;
@@ -419,6 +431,7 @@ static const struct Rule {
     {"a product's result, reshaped", as_product_reshaped},
     {"a convolution's operand", as_convolution_reads},
     {"what it is made of", as_made},
+    {"what it is, with ones", as_with_ones},
     {"least padding", as_pads_least},
 };
 

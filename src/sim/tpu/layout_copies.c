@@ -1,6 +1,7 @@
 /* The relayouts that follow from the orders of layout_assignment.c: kernels that want an array in another order than it lies in
  * read a copy. A table of rules and one walk over kernels, what they read and what they write. */
 #include "sim/tpu/layout_copies.h"
+#include "sim/tpu/layout_propagation.h"
 
 #include <math.h>
 
@@ -134,6 +135,12 @@ static bool is_reshape(Relayout *r) {
   int rank = n->rank;
   if (n != o->in[0] || rank < 2 || rank > 64 || v->bytes < TURN_MIN || n->rows || o->lies)
     return false;
+  if (layout_adds_ones(o)) {
+    Regroup g;
+    int same[64];
+    regroup(n, o, &g);
+    if (regroup_order(&g, true, v->order, same) && tpu_lies_so(o->val, same)) return false;
+  }
   bool first_stays = o->d[0] == n->d[0];
   if (v->order[0] == 0 && o->rank > 1 && first_stays)
     return false; /* with the batch in lanes the others are joined as they lie */

@@ -62,6 +62,19 @@ bool regroup_is_view(const Regroup *s, const int *ox, const int *on) {
   return a == b || (a % 8 == 0 && b % 8 == 0) || (lanes <= 128 && fills(a) && fills(b));
 }
 
+bool layout_adds_ones(const HNode *n) {
+  const HNode *x = n->in[0];
+  int i = 0, j = 0;
+  if (n->kind != H_RESHAPE || n->rank < 2 || x->rank < 2 || n->rank == x->rank) return false;
+  for (; i < x->rank || j < n->rank; i++, j++) {
+    while (i < x->rank && x->d[i] == 1) i++;
+    while (j < n->rank && n->d[j] == 1) j++;
+    if (i >= x->rank || j >= n->rank) break;
+    if (x->d[i] != n->d[j]) return false;
+  }
+  return i >= x->rank && j >= n->rank;
+}
+
 static bool through_transpose(const HNode *n, const int *from, int *to) {
   for (int i = 0; i < n->rank; i++)
     for (int d = 0; d < n->rank; d++)

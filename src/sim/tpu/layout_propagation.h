@@ -23,6 +23,9 @@ bool regroup_order(const Regroup *r, bool forward, const int *from, int *to);
  * there are several side by side. */
 bool regroup_is_view(const Regroup *r, const int *ox, const int *on);
 
+/* Has the reshape n's result the dimensions of its operand but for some of one element? It moves nothing, whatever the order. */
+bool layout_adds_ones(const HNode *n);
+
 /* The order of n that follows from its operand x's. False: something moves (a reshape), or nothing follows. */
 bool layout_through(const HNode *n, const HNode *x, const int *from, int *to);
 

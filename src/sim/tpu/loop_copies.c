@@ -33,12 +33,14 @@ static void loop_copy(Schedule *p, HNode *n, double cycles, double bytes) {
   *vec_push(&k->roots) =
       hlo_node(p->g, p->comp, H_EWISE, OP_COPY, n->src, n->dt, n->rank, n->d, 1, &n);
   k->copy = k->costed = true;
+  k->pos = p->kernels.n - 1;
   k->cycles = k->est = cycles;
   k->time_s = cycles / p->params->clock;
   k->start_s = p->time_s;
   k->bytes = bytes;
   k->bound = SIM_MEMORY;
   k->util = 1;
+  sched_limit(p, k);
   p->cycles += cycles;
   p->time_s += k->time_s;
   sched_dump(p, k);

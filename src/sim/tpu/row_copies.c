@@ -121,10 +121,12 @@ static void swap_first(int *order) {
   order[1] = t;
 }
 
-/* The natural order; rows of one element lie as a vector. */
+/* The natural order of those dimensions that have more than one element. */
 static void rows_order(const HNode *x, int *order) {
-  value_order_rest(order, 0, x->rank);
-  if (x->rank == 2 && x->d[1] == 1) swap_first(order);
+  int n = 0;
+  for (int pass = 0; pass < 2; pass++)
+    for (int d = x->rank - 1; d >= 0; d--)
+      if ((x->d[d] == 1) == pass) order[n++] = d;
 }
 
 /* The order in which what addresses rows wants its operand x. */

@@ -62,7 +62,7 @@ static void price_line(const PlanChoice *c, bool spot, Buf *o) {
   if (timed && c->chip->kind == CHIP_GPU && c->chips > of->chips && !offer_is_server(of, timed))
     buf_printf(o, "  (what joins these machines is not listed: timed as in %s)\n", timed->title);
   if (c->chips % of->chips)
-    buf_printf(o, "  (it has %d chips: %d more are paid for than used)\n", of->chips,
+    buf_printf(o, "  (it has %d chips: %d of them paid for and not used)\n", of->chips,
                of->chips - c->chips % of->chips);
 }
 
@@ -188,22 +188,22 @@ static void missed(const PlanAnswer *a, Buf *o) {
 
 /* ---- TPU or GPU --------------------------------------------------------------------------------- */
 
-/* Useful operations for a dollar, in 1e18. */
+/* Useful operations for a dollar. */
 static double per_dollar(const PlanChoice *c) {
-  return c->step.flops / c->step.time_s * 3600 / c->usd_hour / 1e18;
+  return c->step.flops / c->step.time_s * 3600 / c->usd_hour;
 }
 
 static void why(const PlanChoice *c, Buf *o) {
-  char s[UNITS_TEXT];
+  char s[UNITS_TEXT], work[UNITS_TEXT];
   double used = c->step.mfu * c->chip->peak_flops * c->chip->devices_per_chip;
   PlanFormat f = c->job.layout.format;
   bool narrow = f >= PLAN_FP8 && f < PLAN_OWN_NUMBERS;
-  buf_printf(o, "%s:%d does %.0f TFLOP/s a chip (%.0f %% of its 16-bit peak%s%s)", c->chip->name,
-             c->chips, used / 1e12, 100 * c->step.mfu, narrow ? ", with products in " : "",
-             narrow ? plan_format_name(f) : "");
+  buf_printf(o, "%s:%d does %s/s a chip (%.*f %% of its 16-bit peak%s%s)", c->chip->name, c->chips,
+             units_flop(s, used), c->step.mfu < 0.1, 100 * c->step.mfu,
+             narrow ? ", with products in " : "", narrow ? plan_format_name(f) : "");
   if (c->offer)
-    buf_printf(o, " at %s an hour and chip, %.2f EFLOP for a dollar",
-               plan_usd(s, c->usd_hour / c->chips), per_dollar(c));
+    buf_printf(o, " at %s an hour and chip, %s for a dollar", plan_usd(s, c->usd_hour / c->chips),
+               units_flop(work, per_dollar(c)));
 }
 
 static void either(const PlanAnswer *a, Buf *o) {
@@ -222,8 +222,8 @@ static void either(const PlanAnswer *a, Buf *o) {
   buf_printf(o, "  The other's step goes to %s (%.0f %%) and %s (%.0f %%).",
              plan_part_name((PlanPart)first), 100 * p[first] / other->step.time_s,
              plan_part_name((PlanPart)second), 100 * p[second] / other->step.time_s);
-  buf_cstr(o, " JAX runs on both; PyTorch and Megatron are at home on GPUs, on TPUs through "
-              "PyTorch/XLA.\n");
+  buf_cstr(o, " JAX, TensorFlow and Keras run on both; PyTorch and Megatron are at home on GPUs, "
+              "PyTorch on TPUs through PyTorch/XLA or TorchTPU.\n");
 }
 
 /* ---- who moves there ---------------------------------------------------------------------------- */

@@ -25,6 +25,23 @@ class ReplicaContext(distribute_lib.ReplicaContext):
     def devices(self):
         return (device_util.resolve("/device:CPU:0"),)
 
+    def all_gather(self, value, axis, options=None):
+        """TensorFlow's own has a gradient that slices by the replica's number, where a program's sizes are to be known."""
+        n = self.strategy.num_replicas_in_sync
+
+        @tf.custom_gradient
+        def gathered(x):
+            def grad(dy):
+                return tf.gather(tf.stack(tf.split(all_reduce(dy, n), n, axis)), replica_id(n))
+            return tf.concat(tf.unstack(all_gather(x, n)), axis), grad
+
+        def one(x):
+            if isinstance(x, tf.IndexedSlices):
+                raise NotImplementedError("all_gather does not support IndexedSlices")
+            x = tf.convert_to_tensor(x)
+            return gathered(x) if n > 1 else x
+        return tf.nest.map_structure(one, value)
+
 
 class Extended(distribute_lib.StrategyExtendedV1):
     """See tf.distribute.StrategyExtended. keeps_sparse: sums of tf.IndexedSlices over replicas stay such."""

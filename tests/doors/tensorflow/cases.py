@@ -194,6 +194,28 @@ def mixed_float16_where_one_replica_overflows(strategy):
 
 
 @case
+def gathered_from_replicas(strategy):
+    """A contrastive loss against what all replicas have: all_gather along either axis, and its gradient."""
+    w = tf.Variable(np.linspace(-1, 1, 12, dtype=np.float32).reshape(6, 2))
+
+    @tf.function
+    def go(x):
+        def replica(x):
+            ctx = tf.distribute.get_replica_context()
+            with tf.GradientTape() as tape:
+                z = tf.math.l2_normalize(x @ w, 1)
+                every, wide = ctx.all_gather(z, axis=0), ctx.all_gather({"z": z[:, :1]}, axis=1)["z"]
+                n = tf.shape(z)[0]
+                labels = tf.range(n) + n * ctx.replica_id_in_sync_group
+                loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, z @ tf.transpose(every))) + tf.reduce_sum(wide ** 3)
+            return loss, ctx.all_reduce("SUM", tape.gradient(loss, w)), every
+        return strategy.run(replica, args=(x,))
+    loss, gradient, every = go(strategy.experimental_distribute_values_from_function(lambda ctx: tf.constant(ROWS[4 * ctx.replica_id_in_sync_group:][:4])))
+    local = strategy.experimental_local_results
+    return {"loss": np.stack(local(loss)), "gradient": local(gradient)[-1].numpy(), "every": local(every)[-1].numpy()}
+
+
+@case
 def branches_that_exchange(strategy):
     """All replicas take the branch that the first one's condition says; one that exchanges nothing is each one's own."""
     @tf.function

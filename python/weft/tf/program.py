@@ -192,8 +192,10 @@ def _lower(graph, specs, captured):
                                    captured_inputs=captured, stage="stablehlo")
     except (ValueError, tf.errors.OpError) as e:
         why = str(e).replace("Failed getting HLO text: ", "").split("{{function_node")[0].strip("' \n")
-        node = re.search(r"node `([^`]+)`", why)
+        node = re.search(r"node `([^`]+)`", why) or re.search(r"\{\{node ([^{}]+)\}\}", why)
         at = lines.place(graph.graph, None, node.group(1)) if node else ""
+        if "the replica-id opcode" in why:
+            why = "a size in it depends on the replica's number, and is not known before it runs"
         raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}{at}: {why}", node and node.group(1)) from None
     return text.decode()
 

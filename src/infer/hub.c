@@ -32,9 +32,18 @@ static cJSON *read_json(const char *folder, const char *name) {
   return root;
 }
 
+cJSON *hub_config(const char *path) {
+  if (hub_is_folder(path)) return read_json(path, "config.json");
+  const char *slash = strrchr(path, '/');
+  char *folder = slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup(".");
+  cJSON *root = read_json(*folder ? folder : "/", "config.json");
+  free(folder);
+  return root;
+}
+
 int hub_layers(const char *folder) {
   static const char *const names[] = {"n_layer", "num_hidden_layers"};
-  cJSON *root = read_json(folder, "config.json");
+  cJSON *root = hub_config(folder);
   int layers = 0;
   for (int i = 0; i < 2 && !layers; i++) {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(root, names[i]);

@@ -100,8 +100,38 @@ static Err *write_run(const ImportOpts *o, const Model *m, const TrainConfig *c,
 static void take_folder(const Model *m, ImportOpts *o) {
   if (!hub_is_folder(o->file)) return;
   int layers = hub_layers(o->file);
-  if (!o->size && m->reads & READ_SIZE && layers != m->size) o->size = layers;
+  NetShape own = {.layers = m->size};
+  if (m->transformer) m->transformer(m, &(TrainConfig){0}, &own);
+  if (!o->size && m->reads & READ_SIZE && layers != own.layers) o->size = layers;
   if (!o->tokenizer && m->reads & READ_LENGTH && hub_has_tokenizer(o->file)) o->tokenizer = o->file;
+}
+
+/* A head of its own in the file of a network whose embedding is the head: the same numbers, or another network. */
+static Err *check_head(const Model *m, int n, const NamedTensor *file) {
+  OtherName other[3];
+  names_of(NAMES_TORCH, m, "wte/table", 2, other);
+  const NamedTensor *table = safetensors_find(n, file, other[0].name),
+                    *head = safetensors_find(n, file, "lm_head.weight");
+  if (!head || !table) return NULL;
+  bool same = head->type == table->type && head->rank == table->rank;
+  size_t bytes = (size_t)dtype_bytes(table->type);
+  for (int k = 0; k < table->rank && same; k++) {
+    same = head->dims[k] == table->dims[k];
+    bytes *= (size_t)table->dims[k];
+  }
+  if (same && !memcmp(head->data, table->data, bytes)) return NULL;
+  return err_new(ERR_UNIMPLEMENTED,
+                 "it has a head of its own ('lm_head.weight'), in weft's '%s' the embedding is it",
+                 m->name);
+}
+
+static Err *check_transformer(const ImportOpts *o, const Model *m, const TrainConfig *c, int n,
+                              const NamedTensor *file) {
+  if (!m->transformer) return NULL;
+  NetShape s;
+  m->transformer(m, c, &s);
+  TRY(hub_check(o->file, m->name, &s, c->length));
+  return s.tied ? check_head(m, n, file) : NULL;
 }
 
 static Err *import(const ImportOpts *o, const Model *m, int n, const NamedTensor *file) {
@@ -114,6 +144,7 @@ static Err *import(const ImportOpts *o, const Model *m, int n, const NamedTensor
   Err *e = NULL;
   if (m->reads & READ_LENGTH) e = text_data(o, m, &c, n, file, d);
   else image_data(m, n, file, d);
+  if (!e) e = check_transformer(o, m, &c, n, file);
   StepProgram p;
   TrainConfig one = c;
   one.batch = 1;

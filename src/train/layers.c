@@ -279,10 +279,19 @@ Value *net_positions(Net *n, const char *name, Value *x, int64_t positions, doub
 }
 
 /* cos and sin of position times theta^(-2i / D) for i < D / 2, (T, D / 2) each. */
-static void rotary_angles(Net *n, int64_t t, int64_t half, double theta, Value *out[2]) {
+double rotary_rate(const Rotary *r, int64_t i, int64_t half) {
+  double rate = pow(r->theta, -(double)i / (double)half);
+  if (!(r->factor > 1)) return rate;
+  double turns = r->context * rate / 6.283185307179586;
+  double kept = (turns - r->low) / (r->high - r->low);
+  kept = MIN(1, MAX(0, kept));
+  return kept * rate + (1 - kept) * rate / r->factor;
+}
+
+static void rotary_angles(Net *n, int64_t t, int64_t half, const Rotary *r, Value *out[2]) {
   Build *b = &n->b;
   float *rate = xmalloc(sizeof *rate * (size_t)half);
-  for (int64_t i = 0; i < half; i++) rate[i] = (float)pow(theta, -(double)i / (double)half);
+  for (int64_t i = 0; i < half; i++) rate[i] = (float)rotary_rate(r, i, half);
   Type *table = b_type(b, DT_F32, 2, (int64_t[]){t, half});
   Value *rates = b_const(b, b_type(b, DT_F32, 1, &half), rate);
   Value *place = b_iota(b, b_type_as(b, table, DT_I32), 0);
@@ -293,11 +302,11 @@ static void rotary_angles(Net *n, int64_t t, int64_t half, double theta, Value *
   free(rate);
 }
 
-Value *net_rotary(Net *n, Value *x, double theta) {
+Value *net_rotary(Net *n, Value *x, const Rotary *r) {
   Build *b = &n->b;
   int64_t half = b_dim(x, 3) / 2;
   Value *angle[2], *xf = b_convert(b, x, DT_F32);
-  rotary_angles(n, b_dim(x, 2), half, theta, angle);
+  rotary_angles(n, b_dim(x, 2), half, r, angle);
   Value *lo = b_slice_dim(b, xf, 3, 0, half), *hi = b_slice_dim(b, xf, 3, half, 2 * half);
   for (int i = 0; i < 2; i++) angle[i] = b_bcast_like(b, angle[i], lo->type, (int[]){2, 3});
   Value *first = b_sub(b, b_mul(b, lo, angle[0]), b_mul(b, hi, angle[1]));

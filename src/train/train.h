@@ -195,8 +195,14 @@ Value *net_positions(Net *n, const char *name, Value *x, int64_t positions, doub
 Value *net_attention(Net *n, Value *x, int64_t heads, bool causal, double std, double proj_std);
 /* Its parts: (B, T, C) -> (B, heads, T, C / heads); softmax(q k / sqrt(D)) v as (B, T, C). */
 Value *net_heads(Net *n, Value *x, int64_t heads);
-/* Rotary positions of (B, H, T, D): halves of D turned by position times theta^(-2i / D). */
-Value *net_rotary(Net *n, Value *x, double theta);
+/* Rotary positions of (B, H, T, D): halves of D turned by position times theta^(-2i / D). Where `factor` is above 1,
+ * angles that turn less than `low` times in `context` positions are slower by it, those that turn more than `high` times
+ * are not, between them a mixture (Dubey et al. 2024). */
+typedef struct Rotary {
+  double theta, factor, low, high, context;
+} Rotary;
+double rotary_rate(const Rotary *r, int64_t i, int64_t half); /* of angle i */
+Value *net_rotary(Net *n, Value *x, const Rotary *r);
 Value *net_attend(Net *n, Value *q, Value *k, Value *v, bool causal);
 /* x (B, T, C) -> (B, T, units); gate order i, f, g, o; one loop over T. */
 Value *net_lstm(Net *n, const char *name, Value *x, int64_t units);
@@ -432,6 +438,15 @@ typedef struct TrainConfig {
   int size; /* variant of the model: layers; 0: its own */
 } TrainConfig;
 
+/* Of a transformer, what config.json of transformers tells of one. */
+typedef struct NetShape {
+  int64_t layers, width, heads, kv_heads;
+  double eps;      /* of normalisations */
+  Rotary rotary;   /* theta 0: learnt positions */
+  const char *act; /* names of the activation there, with blanks between */
+  bool tied;       /* the embedding is the head, too */
+} NetShape;
+
 struct Model {
   const char *name, *summary;
   const char *data; /* default data set */
@@ -440,10 +455,11 @@ struct Model {
   Err *(*build)(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out);
   int64_t shape[3], classes; /* of made-up data, as in DataOpts; text: classes is the vocabulary */
   TaskKind task;
-  int inputs;             /* fields that the network alone takes, the first of the data; 0: 1 */
-  int size;               /* which of its family */
-  unsigned reads;         /* settings that it reads: Reader bits */
-  bool generates;         /* text from left to right: builds with Net.at */
+  int inputs;     /* fields that the network alone takes, the first of the data; 0: 1 */
+  int size;       /* which of its family */
+  unsigned reads; /* settings that it reads: Reader bits */
+  bool generates; /* text from left to right: builds with Net.at */
+  void (*transformer)(const Model *m, const TrainConfig *c, NetShape *out); /* NULL: is none */
   const WholeStep *whole; /* of a step that is there already; `build` is NULL then. NULL: none */
   int devices; /* of a whole step: how many it is written for; 0: any that divide its batch */
 };

@@ -576,6 +576,30 @@ static void replicas_agree(void **state) {
   data_close(d);
 }
 
+/* Of LLaMA 3.2 1B, as transformers 5.24 has them (float32): kept, mixed and slowed angles. */
+static void rotary_rates(void **state) {
+  (void)state;
+  const Rotary r = {5e5, 32, 1, 4, 8192}, plain = {.theta = 5e5};
+  static const struct {
+    int i;
+    double rate;
+  } want[] = {{0, 1.0},
+              {1, 0.663601279258728},
+              {10, 0.016560440883040428},
+              {14, 0.0032114461064338684},
+              {15, 0.0012905480107292533},
+              {16, 0.000429556705057621},
+              {17, 9.708286233944818e-05},
+              {18, 1.9461638657958247e-05},
+              {31, 9.418306490260875e-08}};
+  for (int k = 0; k < COUNT_OF(want); k++) {
+    double got = rotary_rate(&r, want[k].i, 32);
+    if (fabs(got / want[k].rate - 1) > 2e-6)
+      fail_msg("angle %d: %.9g, not %.9g", want[k].i, got, want[k].rate);
+  }
+  assert_true(fabs(rotary_rate(&plain, 31, 32) / (32 * want[8].rate) - 1) < 2e-6);
+}
+
 static int open_client(void **state) {
   snprintf(folder, sizeof folder, "/tmp/weft_train_test.XXXXXX");
   if (!mkdtemp(folder)) return 1;
@@ -611,6 +635,7 @@ int main(void) {
                                      cmocka_unit_test(resumes_exactly),
                                      cmocka_unit_test(saves_by_the_clock),
                                      cmocka_unit_test(reports_divergence),
+                                     cmocka_unit_test(rotary_rates),
                                      cmocka_unit_test(replicas_agree)};
   return cmocka_run_group_tests(tests, open_client, close_client);
 }

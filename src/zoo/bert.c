@@ -66,6 +66,18 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   return NULL;
 }
 
+static void transformer(const Model *m, const TrainConfig *c, NetShape *out) {
+  ZooShape s;
+  err_free(zoo_transformer(m, c, &s));
+  *out = (NetShape){.layers = s.layers,
+                    .width = s.width,
+                    .heads = s.heads,
+                    .kv_heads = s.heads,
+                    .eps = eps,
+                    .act = "gelu",
+                    .tied = true};
+}
+
 #define BERT(id, title, depth, text)                                                              \
   const Model zoo_##id = {                                                                        \
       .name = title,                                                                              \
@@ -74,6 +86,7 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
       .defaults = defaults,                                                                       \
       .build = build,                                                                             \
       .classes = 30522,                                                                           \
+      .transformer = transformer,                                                                 \
       .size = depth,                                                                              \
       .reads = READ_SIZE | READ_LENGTH | READ_DROPOUT | READ_SMOOTHING | READ_REMAT | READ_LORA | \
                READ_F8_ATTENTION,                                                                 \

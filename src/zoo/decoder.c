@@ -31,7 +31,8 @@ static Value *attention(Net *n, Value *x) {
   NetScope core = scope(n, "core", s->again != ZOO_AGAIN_ALL);
   q = net_heads(n, q, s->heads), k = net_heads(n, k, s->kv_heads);
   v = net_heads(n, v, s->kv_heads);
-  if (!s->plain) q = net_rotary(n, q, s->theta), k = net_rotary(n, k, s->theta);
+  Rotary turn = {.theta = s->theta};
+  if (!s->plain) q = net_rotary(n, q, &turn), k = net_rotary(n, k, &turn);
   int64_t times = s->heads / s->kv_heads;
   Value *o =
       net_attend(n, q, zoo_repeat_heads(&n->b, k, times), zoo_repeat_heads(&n->b, v, times), true);

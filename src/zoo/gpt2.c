@@ -28,6 +28,18 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   return NULL;
 }
 
+static void transformer(const Model *m, const TrainConfig *c, NetShape *out) {
+  ZooShape s;
+  err_free(zoo_transformer(m, c, &s));
+  *out = (NetShape){.layers = s.layers,
+                    .width = s.width,
+                    .heads = s.heads,
+                    .kv_heads = s.heads,
+                    .eps = 1e-5,
+                    .act = "gelu_new gelu_pytorch_tanh",
+                    .tied = true};
+}
+
 #define GPT2(id, title, depth, text)                                                              \
   const Model zoo_##id = {                                                                        \
       .name = title,                                                                              \
@@ -37,6 +49,7 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
       .build = build,                                                                             \
       .classes = 50257,                                                                           \
       .size = depth,                                                                              \
+      .transformer = transformer,                                                                 \
       .generates = true,                                                                          \
       .reads = READ_SIZE | READ_LENGTH | READ_DROPOUT | READ_SMOOTHING | READ_REMAT | READ_LORA | \
                READ_F8_ATTENTION,                                                                 \

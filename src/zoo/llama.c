@@ -7,15 +7,19 @@
 
 typedef struct Llama {
   int64_t layers, width, heads, kv_heads, inner;
-  double theta; /* base of the rotary angles */
+  Rotary rotary;
   bool tied;
   int64_t experts; /* 0: none */
 } Llama;
 
 static const Llama shapes[] = {
-    {6, 288, 6, 6, 768, 1e4, true, 0},       {32, 4096, 32, 32, 11008, 1e4, false, 0},
-    {32, 4096, 32, 8, 14336, 5e5, false, 0}, {16, 2048, 32, 8, 8192, 5e5, true, 0},
-    {6, 288, 6, 6, 768, 1e4, true, 8},       {32, 4096, 32, 8, 14336, 1e6, false, 8}};
+    {6, 288, 6, 6, 768, {.theta = 1e4}, true, 0},
+    {32, 4096, 32, 32, 11008, {.theta = 1e4}, false, 0},
+    {32, 4096, 32, 8, 14336, {.theta = 5e5}, false, 0},
+    {16, 2048, 32, 8, 8192, {5e5, 32, 1, 4, 8192}, true, 0},
+    {6, 288, 6, 6, 768, {.theta = 1e4}, true, 8},
+    {32, 4096, 32, 8, 14336, {.theta = 1e6}, false, 8},
+};
 enum { TINY, LLAMA2_7B, LLAMA3_8B, LLAMA32_1B, MOE, MIXTRAL_8X7B };
 #define UNEVEN 0.01 /* of how unevenly experts are used, in the loss */
 
@@ -23,7 +27,8 @@ enum { TINY, LLAMA2_7B, LLAMA3_8B, LLAMA32_1B, MOE, MIXTRAL_8X7B };
 static Llama shape_of(const Model *m, const TrainConfig *c) {
   if (!c->size) return shapes[m->size];
   int64_t width = 64 * c->size, inner = (8 * width / 3 + 63) / 64 * 64;
-  return (Llama){c->size, width, c->size, c->size, inner, 1e4, true, shapes[m->size].experts};
+  return (Llama){c->size, width,          c->size, c->size,
+                 inner,   {.theta = 1e4}, true,    shapes[m->size].experts};
 }
 
 static Value *attention(Net *n, const Llama *s, Value *x, double proj) {
@@ -33,8 +38,8 @@ static Value *attention(Net *n, const Llama *s, Value *x, double proj) {
   Value *q = net_heads(n, net_dense(n, "q", x, s->heads * d, false, normal), s->heads);
   Value *k = net_heads(n, net_dense(n, "k", x, s->kv_heads * d, false, normal), s->kv_heads);
   Value *v = net_heads(n, net_dense(n, "v", x, s->kv_heads * d, false, normal), s->kv_heads);
-  q = net_rotary(n, q, s->theta);
-  k = net_rotary(n, k, s->theta);
+  q = net_rotary(n, q, &s->rotary);
+  k = net_rotary(n, k, &s->rotary);
   int64_t times = s->heads / s->kv_heads;
   Value *o = net_attend(n, q, zoo_repeat_heads(b, k, times), zoo_repeat_heads(b, v, times), true);
   return net_dense(n, "o", o, s->width, false, INIT(INIT_NORMAL, proj));
@@ -73,6 +78,18 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   return NULL;
 }
 
+static void transformer(const Model *m, const TrainConfig *c, NetShape *out) {
+  Llama s = shape_of(m, c);
+  *out = (NetShape){.layers = s.layers,
+                    .width = s.width,
+                    .heads = s.heads,
+                    .kv_heads = s.kv_heads,
+                    .eps = 1e-5,
+                    .rotary = s.rotary,
+                    .act = "silu swish",
+                    .tied = s.tied};
+}
+
 #define LLAMA(id, title, which, words, text)                                                     \
   const Model zoo_##id = {                                                                       \
       .name = title,                                                                             \
@@ -82,6 +99,7 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
       .build = build,                                                                            \
       .classes = words,                                                                          \
       .size = which,                                                                             \
+      .transformer = transformer,                                                                \
       .generates = true,                                                                         \
       .reads =                                                                                   \
           READ_SIZE | READ_LENGTH | READ_SMOOTHING | READ_REMAT | READ_LORA | READ_F8_ATTENTION, \

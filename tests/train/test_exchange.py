@@ -144,6 +144,44 @@ def test_import_of_transformers(kind, tmp_path):
     assert json.loads(r.stdout)["tokens"] == ids[0, 5:].tolist()
 
 
+CONFIG = {"gpt2": {"n_head": 2, "n_layer": 2, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "scale_attn_weights": True},
+          "bert": {"num_attention_heads": 2, "num_hidden_layers": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu", "tie_word_embeddings": True}}
+
+
+@pytest.mark.parametrize("kind, key, value, says", [
+    ("gpt2", "n_head", 4, "n_head 4, weft's 'gpt2' 2"),
+    ("gpt2", "layer_norm_epsilon", 1e-6, "layer_norm_epsilon 1e-06"),
+    ("gpt2", "activation_function", "relu", "activation_function 'relu'"),
+    ("gpt2", "activation_function", "gelu_pytorch_tanh", None),
+    ("gpt2", "scale_attn_by_inverse_layer_idx", True, "scale_attn_by_inverse_layer_idx true"),
+    ("bert", "num_attention_heads", 8, "num_attention_heads 8"),
+    ("bert", "hidden_act", "gelu_new", "hidden_act 'gelu_new'"),
+    ("bert", "position_embedding_type", "relative_key", "position_embedding_type 'relative_key'"),
+])
+def test_import_of_another_network_of_the_same_shapes(kind, key, value, says, made, tmp_path):
+    """Heads, epsilons, activations and positions are in config.json alone: another network is refused, not computed as weft's."""
+    weights = made[kind][1] / "pytorch.safetensors"
+    for file in ("hub", "hub/model.safetensors"):
+        (tmp_path / "hub").mkdir(exist_ok=True)
+        (tmp_path / "hub/model.safetensors").write_bytes(weights.read_bytes())
+        (tmp_path / "hub/config.json").write_text(json.dumps(CONFIG[kind] | {key: value}))
+        r = weft("import", kind, tmp_path / file, "--to", tmp_path / "run", "--length", 8, "--size", 2, "--overwrite")
+        if says:
+            assert r.returncode == 1 and says in r.stderr and not (tmp_path / "run").exists(), r.stderr
+        else:
+            assert r.returncode == 0, r.stderr
+
+
+def test_import_of_a_head_of_its_own(made, tmp_path):
+    from safetensors.numpy import load_file, save_file
+    weights = load_file(made["gpt2"][1] / "pytorch.safetensors")
+    table = weights["transformer.wte.weight"]
+    for head, status in ((table, 0), (table + 1, 1)):
+        save_file(weights | {"lm_head.weight": head}, tmp_path / "x.safetensors")
+        r = weft("import", "gpt2", tmp_path / "x.safetensors", "--to", tmp_path / "run", "--length", 8, "--size", 2)
+        assert r.returncode == status and ("head of its own" in r.stderr) == bool(status), r.stderr
+
+
 def test_import_says_what_is_missing(tmp_path):
     from safetensors.numpy import save_file
     save_file({"transformer.wte.weight": np.zeros((256, 128), np.float32)}, tmp_path / "x.safetensors")

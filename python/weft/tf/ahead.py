@@ -67,6 +67,9 @@ class Split:
         rest = self._nodes.keys() - host - arguments
         taken = self._taken(rest)
         ahead = [t for t in taken if t.partition(":")[0] in host]
+        for t in map(self.inner.get_tensor_by_name, ahead):
+            if t.dtype in (tf.variant, tf.resource):
+                raise trace.NotCompiled(f"the host cannot compute it ahead of the step: what {t.op.type} makes is no array, and stays where it is made")
         wanted = [t.name for t in graph.outputs]
         of_device = [t for t in wanted if t.partition(":")[0] in rest]
         of_host = list(dict.fromkeys([*ahead, *(t for t in wanted if t not in of_device)]))

@@ -11,7 +11,7 @@ import threading
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import function_context
 from tensorflow.python.framework import ops
-from tensorflow.python.ops import control_flow_ops
+from tensorflow.python.ops import control_flow_ops, control_flow_util
 
 _here = threading.local()
 
@@ -169,3 +169,6 @@ def install():
             return made
         return made._replace(context=made.context._replace(xla_context_id=("weft", made.context.xla_context_id)))
     function_context.make_function_context = make_function_context
+    within = control_flow_util.GraphOrParentsInXlaContext
+    # a tf.function that is a program by itself is traced as TensorFlow traces for XLA, too: gradients of branches without optionals
+    control_flow_util.GraphOrParentsInXlaContext = lambda graph: owner() is not None or within(graph)

@@ -4,6 +4,7 @@
 
 #include "blas/blas.h"
 #include "dev/cpu/dot/dot.h"
+#include "dev/cpu/dot/f64.h"
 
 #define TILE_FLOPS 1e8 /* a tile of a large product: half a millisecond */
 #define MAX_TILES 64
@@ -67,7 +68,10 @@ static void vector(DType t, bool turned, int64_t rows, int64_t columns, const vo
           iy = (blasint)y_step;
   switch (t) {
   case DT_F32: cblas_sgemv(CblasRowMajor, trans, m, n, 1, matrix, ld, x, ix, 0, y, iy); break;
-  case DT_F64: cblas_dgemv(CblasRowMajor, trans, m, n, 1, matrix, ld, x, ix, 0, y, iy); break;
+  case DT_F64:
+    if (ix == 1 && iy == 1) (turned ? f64_along : f64_dots)(rows, columns, matrix, ld, x, y);
+    else cblas_dgemv(CblasRowMajor, trans, m, n, 1, matrix, ld, x, ix, 0, y, iy);
+    break;
   case DT_C64:
     cblas_cgemv(CblasRowMajor, trans, m, n, one_c, matrix, ld, x, ix, zero_c, y, iy);
     break;
@@ -94,17 +98,16 @@ static void product(const Dot *d, const char *lhs, const char *rhs, char *out, i
     *(float *)out = (float)sum;
     return;
   }
-  /* Row by row the rhs is read where it is, column by column the lhs. (For sums along runs dgemm is
-   * the faster one.) */
+  /* Row by row the rhs is read where it is, column by column the lhs. */
   int64_t few = d->math == DT_F32 ? DOT_FEW : 1;
-  if (d->m <= few && (d->math != DT_F64 || tb == CblasNoTrans)) {
+  if (d->m <= few) {
     bool straight = tb == CblasNoTrans;
     for (int64_t i = 0; i < m; i++)
       vector(d->math, straight, straight ? K : N, straight ? N : K, rhs, ldb,
              lhs + i * d->lhs.free_stride * e, d->lhs.k_stride, out + i * d->n * e, 1);
     return;
   }
-  if (d->n <= few && (d->math != DT_F64 || ta == CblasTrans)) {
+  if (d->n <= few) {
     bool straight = ta == CblasNoTrans;
     for (int64_t j = 0; j < n; j++)
       vector(d->math, !straight, straight ? M : K, straight ? K : M, lhs, lda,

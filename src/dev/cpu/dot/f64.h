@@ -19,4 +19,9 @@ typedef struct F64Kernels {
 /* The widest that this host can run (cpu_vector_bits); NULL: none. */
 const F64Kernels *f64_kernels(void);
 
+/* Of a matrix whose runs of n doubles begin ld apart: each run's sum of products with x, [n]; and the sum of all runs, x[i]
+ * times run i, to y[n]. */
+void f64_dots(int64_t runs, int64_t n, const double *m, int64_t ld, const double *x, double *y);
+void f64_along(int64_t runs, int64_t n, const double *m, int64_t ld, const double *x, double *y);
+
 #endif

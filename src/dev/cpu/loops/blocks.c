@@ -50,7 +50,7 @@ static int64_t row_room(const Gen *g, int kept_loops) {
 
 static bool is_dear(const Dag *d, int node) {
   const DagNode *n = &d->nodes.v[node];
-  bool held = n->t == DT_F32 || n->t == DT_BF16 || n->t == DT_F16; /* f32 in registers */
+  bool held = emit_is_f32(n->t) || n->t == DT_F64;
   if (n->kind != N_OP || !held || n->level != d->loops[d->vloop].level) return false;
   bool *seen = xcalloc((size_t)d->nodes.n + 1, 1);
   double work = shape_work_below(d, node, seen);
@@ -63,6 +63,7 @@ typedef struct Keeping {
   bool *earlier; /* by node: computed in a sweep before this one, ... */
   int *since;    /* ... the first time in this one */
   V slot[MAX_KEPT];
+  DType type[MAX_KEPT]; /* of its values */
   int tenant[MAX_KEPT]; /* the node whose values are there; -1: none yet */
 } Keeping;
 
@@ -72,15 +73,19 @@ static bool is_tenant(const Keeping *k, int node) {
   return false;
 }
 
+static DType kept_type(const DagNode *n) { return n->t == DT_F64 ? DT_F64 : DT_F32; }
+
 /* Memory that nobody reads any more when the node is first computed; a long chain of sums needs
  * two. */
 static void give_slot(Gen *g, Keeping *k, int node) {
   DagNode *n = &g->d->nodes.v[node];
   for (int i = 0; i < MAX_KEPT && !n->kept; i++) {
     if (k->tenant[i] >= 0 && g->d->nodes.v[k->tenant[i]].kept_until >= k->since[node]) continue;
+    if (k->slot[i] && k->type[i] != kept_type(n)) continue;
     if (!k->slot[i]) {
-      LLVMTypeRef f32 = reg_type(g, DT_F32, 0);
-      k->slot[i] = gen_alloca(g, LLVMArrayType2(f32, (uint64_t)k->room));
+      k->type[i] = kept_type(n);
+      LLVMTypeRef t = reg_type(g, k->type[i], 0);
+      k->slot[i] = gen_alloca(g, LLVMArrayType2(t, (uint64_t)k->room));
       LLVMSetAlignment(k->slot[i], 64);
     }
     k->tenant[i] = node;
@@ -134,7 +139,7 @@ static void find_kept(Gen *g, int last_sweep, int64_t room) {
   Keeping k = {.room = room, .tenant = {-1, -1, -1, -1}};
   k.earlier = xcalloc((size_t)d->nodes.n + 1, 1);
   k.since = xcalloc((size_t)d->nodes.n + 1, sizeof *k.since);
-  if (room * 4 > KEEP_BYTES || d->vloop < 0) last_sweep = -1;
+  if (room * 4 > KEEP_BYTES || d->vloop < 0) last_sweep = -1; /* of f64 twice as much */
   for (int s = 0; s <= last_sweep; s++) {
     if (s > 0) keep(g, s, &k);
     int n, *root = roots(d, s, &n);
@@ -159,7 +164,11 @@ static V kept_pointer(Gen *g, const DagNode *n) {
   }
   if (g->block_row)
     at = LLVMBuildAdd(B, at, LLVMBuildMul(B, g->block_row, gen_i64(g, stride), ""), "");
-  return LLVMBuildGEP2(B, reg_type(g, DT_F32, 0), n->kept, &at, 1, "");
+  return LLVMBuildGEP2(B, reg_type(g, kept_type(n), 0), n->kept, &at, 1, "");
+}
+
+static unsigned kept_alignment(const Gen *g, const DagNode *n) {
+  return MIN(64, (unsigned)(dtype_bytes(kept_type(n)) * g->vl));
 }
 
 void block_keep(Gen *g, int level) {
@@ -167,15 +176,15 @@ void block_keep(Gen *g, int level) {
     const DagNode *n = &g->d->nodes.v[i];
     if (!n->kept || n->kept_in != g->sweep) continue;
     V v = gen_node_at(g, i, level, true, false);
-    LLVMSetAlignment(LLVMBuildStore(B, v, kept_pointer(g, n)), 4 * (unsigned)g->vl);
+    LLVMSetAlignment(LLVMBuildStore(B, v, kept_pointer(g, n)), kept_alignment(g, n));
   }
 }
 
 V block_kept(Gen *g, DagNode *n) {
   if (!n->kept || g->sweep <= n->kept_in || g->sweep > n->kept_until) return NULL;
   gen_at_level(g, n->level);
-  V v = LLVMBuildLoad2(B, reg_type(g, DT_F32, g->vl), kept_pointer(g, n), "");
-  LLVMSetAlignment(v, 4 * (unsigned)g->vl);
+  V v = LLVMBuildLoad2(B, reg_type(g, kept_type(n), g->vl), kept_pointer(g, n), "");
+  LLVMSetAlignment(v, kept_alignment(g, n));
   return v;
 }
 

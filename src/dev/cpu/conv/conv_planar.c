@@ -336,6 +336,9 @@ bool conv_planar_fits(const ConvShape *s) {
   if (n < 3 && s->form == CONV_DATA && w.channels > 16 && w.depth < 8) return false;
   bool first = w.channels < 8 && w.depth >= 8; /* conv_rows.c */
   if (first && !parts && (last || (w.depth >= COPIED_DEPTH && w.channels > 1))) return false;
+  /* vectors of 512 bits hold the channels as well as places that steps leave out */
+  if (least >= 8 && n > 1 && steps && s->form != CONV_DATA && last && cpu_vector_bits() >= 512)
+    return false;
   return least < 8 || (least < 16 && most <= 32) ||
          (n == 1 && most <= 32 && (w.channels % 8 || w.depth % 8));
 }

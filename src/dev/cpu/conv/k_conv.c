@@ -88,38 +88,56 @@ static bool arrange(Conv *c, unsigned how, const Wanted *w) {
 
 /* ---- when ---- */
 
-#define FEW_PLACES 800
+/* What decides between products of our own and oneDNN's kernels for AVX-512. */
+typedef struct Size {
+  int64_t taps, places, least; /* least: of the channels on both sides */
+  bool steps, gaps;
+} Size;
 
-/* Plain products, the kernels of transposed convolutions, steps in three dimensions, gradients of weights with gaps or by few places;
- * elsewhere oneDNN's kernels for AVX-512 are faster. */
+static Size size_of(const ConvShape *s) {
+  const ConvView *w = &s->v[W], *y = &s->v[Y];
+  Size z = {.taps = 1, .places = y->dims[0], .least = MIN(w->dims[1], w->dims[2])};
+  for (int i = 3; i < w->n; i++) {
+    z.taps *= w->dims[i], z.places *= y->dims[i - 1];
+    z.steps |= s->strides[i - 3] > 1, z.gaps |= s->dilates[i - 3] > 0;
+  }
+  return z;
+}
+
+#define FEW_PLACES 800
+#define FEW_CHANNELS 8
+#define SOME_CHANNELS 32
+#define MORE_CHANNELS 64
+#define MANY_CHANNELS 128
+
+/* Few places of many channels, that is, much to read of the weights; it would have to copy them. */
+static bool few_places(const Conv *c, const Size *z, int64_t least) {
+  bool copied = c->copied[X] || c->copied[Y];
+  return z->places < FEW_PLACES && z->least >= least && (!copied || c->at.form == CONV_WEIGHTS);
+}
+
+/* Plain products, the kernels of transposed convolutions, gradients of weights with gaps, or with steps and many channels; few
+ * places. */
 static bool as_product(const Conv *c, const Wanted *wanted) {
   (void)wanted;
   const ConvShape *s = &c->at;
-  const ConvView *w = &s->v[W], *y = &s->v[Y];
-  int64_t taps = 1, places = y->dims[0];
-  bool steps = false, gaps = false;
-  for (int i = 3; i < w->n; i++) {
-    taps *= w->dims[i], places *= y->dims[i - 1];
-    steps |= s->strides[i - 3] > 1, gaps |= s->dilates[i - 3] > 0;
-  }
-  return cpu_vector_bits() < 512 || conv_patches(s) || conv_fan(s) > 1 || taps == 1 ||
-         (s->form == CONV_FORWARD && y->n == 5 && steps) ||
-         (s->form == CONV_WEIGHTS && (places < FEW_PLACES || steps || gaps));
+  Size z = size_of(s);
+  return cpu_vector_bits() < 512 || conv_patches(s) || conv_fan(s) > 1 || z.taps == 1 ||
+         few_places(c, &z, MORE_CHANNELS) ||
+         (s->form == CONV_WEIGHTS && (z.gaps || (z.steps && z.least >= MANY_CHANNELS)));
 }
 
-#define FEW_CHANNELS 8
-#define MANY_CHANNELS 128
-
-/* Windows that mostly lie outside, steps in three dimensions; elsewhere the same. */
+/* Windows that mostly lie outside, steps in three dimensions or of gradients of images, few places; elsewhere the same. */
 static bool few_windows(const Conv *c, const Wanted *wanted) {
   (void)wanted;
   const ConvShape *s = &c->at;
   const ConvView *w = &s->v[W];
-  bool steps = false;
-  for (int i = 3; i < w->n; i++) steps |= s->strides[i - 3] > 1;
+  Size z = size_of(s);
   if (cpu_vector_bits() < 512) return true;
   if (s->groups > 1) return false;
-  return (steps && w->n == 6) ||
+  return (z.steps && ((w->n == 6 && z.least >= MORE_CHANNELS) ||
+                      (s->form == CONV_DATA && w->n < 6 && z.least >= SOME_CHANNELS))) ||
+         few_places(c, &z, SOME_CHANNELS) ||
          (MAX(w->dims[1], w->dims[2]) >= MANY_CHANNELS && conv_inside(s) < CONV_SPARSE);
 }
 

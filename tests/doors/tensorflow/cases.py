@@ -456,6 +456,40 @@ def host_reads(strategy):
 
 
 @case
+def gradients_of_branches(_):
+    """A tf.function by itself: gradients through branches, also those in loops, are a program; a loop that nobody knows the length of is the host's."""
+    v = tf.Variable(np.linspace(-0.5, 0.5, 9, dtype=np.float32).reshape(3, 3))
+    which = tf.Variable(0)
+    x = tf.constant(ROWS[:5, :3])
+
+    def per_row(row):
+        if tf.reduce_sum(row) > 1.5:
+            return tf.linalg.matvec(v, row)
+        return -row
+
+    @tf.function
+    def branches():
+        with tf.GradientTape() as tape:
+            mapped = tf.reduce_sum(tf.map_fn(per_row, x) ** 2)
+            chosen = tf.switch_case(tf.identity(which), [lambda: tf.reduce_sum(v), lambda: tf.reduce_sum(v * v * 3.0)])
+            loss = mapped + chosen
+        which.assign_add(1)
+        return loss, tape.gradient(loss, v)
+
+    @tf.function
+    def open_loop(limit):
+        with tf.GradientTape() as tape:
+            total, i = tf.constant(0.0), tf.constant(0)
+            while tf.logical_and(i < 9, total < limit):
+                total += tf.reduce_sum(v * v) * tf.cast(i, tf.float32)
+                i += 1
+        return total, tape.gradient(total, v)
+
+    made = [*branches(), *branches(), *open_loop(tf.constant(3.0))]
+    return {f"{i}": np.asarray(m) for i, m in enumerate(made)}
+
+
+@case
 def order_in_graph(strategy):
     """Programs in loops, branches and functions of a graph, between the host's reads and writes; one that gives nothing but a variable's value."""
     with strategy.scope():

@@ -22,7 +22,8 @@ static const char usage[] =
     "norm,\n"
     "schedule, precision, input; and prints the flags for `weft train` on the other device.\n"
     "\n"
-    "  --from D, --to D   as clouds name them: T4, A100-80GB:8, tpu-v2-8, tpu-v5litepod-4\n"
+    "  --from D, --to D   as clouds name them: T4, A100-80GB:8, tpu-v2-8, tpu-v5litepod-4; from:\n"
+    "                     also cpu, cpu:8\n"
     "  --batch N          examples in a step there, all devices together (default: as here)\n"
     "  --help             this text\n";
 
@@ -35,7 +36,7 @@ static const struct option options[] = {{"from", 1, NULL, O_FROM},
 
 typedef struct Side { /* one end of the move */
   const char *name;
-  ChipRef ref;
+  ChipRef ref; /* chip NULL: this CPU, of which nothing is estimated */
   int devices;
   TrainConfig c; /* batch: of all devices */
   double step_s, memory_bytes, limit_bytes;
@@ -92,6 +93,7 @@ static Err *open_what(const char *what, Move *m) {
 
 /* Time and memory of a step there, each device its part of the batch. */
 static Err *estimate(const Move *m, Side *s) {
+  if (!s->ref.chip) return NULL;
   TrainConfig c = s->c;
   c.replicas = s->devices;
   c.batch = s->c.batch / s->devices;
@@ -109,7 +111,27 @@ static Err *estimate(const Move *m, Side *s) {
   return NULL;
 }
 
-static Err *open_side(Side *s) {
+/* "cpu", "cpu:8" */
+static bool is_cpu(const char *name, int *devices) {
+  if (strncmp(name, "cpu", 3)) return false;
+  char *end = NULL;
+  long n = name[3] == ':' ? strtol(name + 4, &end, 10) : 1;
+  if (name[3] ? !end || end == name + 4 || *end || n < 1 || n > 4096 : false) return false;
+  return *devices = (int)n, true;
+}
+
+static Err *open_from(Side *s) {
+  if (is_cpu(s->name, &s->devices)) return NULL;
+  TRY(chip_parse(s->name, &s->ref));
+  s->devices = MAX(1, s->ref.devices);
+  return NULL;
+}
+
+static Err *open_to(Side *s) {
+  if (is_cpu(s->name, &s->devices))
+    return err_hint(err_new(ERR_INVALID, "--to %s: weft estimates chips, not this CPU", s->name),
+                    "weft train --device %s, and --resume of a run, take the same settings there",
+                    s->name);
   TRY(chip_parse(s->name, &s->ref));
   s->devices = MAX(1, s->ref.devices);
   return NULL;
@@ -149,6 +171,11 @@ static const char *precision(const TrainConfig *c) {
                                      : "f32";
 }
 
+static const char *a_second(char text[UNITS_TEXT], const Side *s) {
+  snprintf(text, UNITS_TEXT, "%.0f", s->step_s > 0 ? (double)s->c.batch / s->step_s : 0);
+  return text;
+}
+
 static void print_sides(const Move *m) {
   printf("%s from %s to %s\n\n  %-26s %14s %14s\n", m->model->name, m->from.name, m->to.name, "",
          m->from.name, m->to.name);
@@ -167,10 +194,12 @@ static void print_sides(const Move *m) {
   ROW("warm-up, steps", " %14.0f", s[i]->c.opt.warmup_steps);
   ROW("precision", " %14s", precision(&s[i]->c));
   char text[UNITS_TEXT];
-  ROW("step (estimated)", " %14s", (units_time(text, s[i]->step_s), text));
-  ROW("memory of a device", " %14s", (units_bytes(text, s[i]->memory_bytes), text));
-  ROW("fits", " %14s", s[i]->fits ? "yes" : "NO");
-  ROW("input, examples/s", " %14.0f", s[i]->step_s > 0 ? (double)s[i]->c.batch / s[i]->step_s : 0);
+#define OF_CHIP(value) (s[i]->ref.chip ? (value) : "-")
+  ROW("step (estimated)", " %14s", OF_CHIP(units_time(text, s[i]->step_s)));
+  ROW("memory of a device", " %14s", OF_CHIP(units_bytes(text, s[i]->memory_bytes)));
+  ROW("fits", " %14s", OF_CHIP(s[i]->fits ? "yes" : "NO"));
+  ROW("input, examples/s", " %14s", OF_CHIP(a_second(text, s[i])));
+#undef OF_CHIP
 #undef ROW
 }
 
@@ -253,8 +282,8 @@ static void print_flags(const Move *m) {
 }
 
 static Err *run(Move *m, const char *what) {
-  TRY(open_side(&m->from));
-  TRY(open_side(&m->to));
+  TRY(open_from(&m->from));
+  TRY(open_to(&m->to));
   TRY(open_what(what, m));
   int n = m->from.devices;
   m->from.c.batch = (m->from.c.batch + n - 1) / n * n;

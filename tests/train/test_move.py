@@ -56,3 +56,13 @@ def test_the_flags_train(tmp_path):
     r = weft("move", "mnist", "--from", "T4", "--to", "nothing")
     assert r.returncode == 1 and "nothing" in r.stderr
     assert weft("move", "mnist", "--from", "T4").returncode == 2
+
+
+def test_from_this_cpu():
+    """What was trained here moves to a chip; time and memory are of chips alone."""
+    text, rows, flags = moved("davidnet", "--from", "cpu", "--to", "tpu-v3-8")
+    assert rows["devices"] == ("1", "8") and rows["batch of a device"] == ("512", "64") and rows["fits"] == ("-", "yes")
+    assert flags["precision"] == "bf16" and "The input must deliver" not in text
+    assert moved("davidnet", "--from", "cpu:4", "--to", "T4")[1]["devices"] == ("4", "1")
+    r = weft("move", "davidnet", "--from", "T4", "--to", "cpu")
+    assert r.returncode == 1 and "weft train --device cpu" in r.stderr

@@ -50,6 +50,14 @@ def test_shard_map_over_some_axes():
         np.testing.assert_allclose(got[name], want[name], rtol=2e-4, atol=2e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("partition", ["", "always", "off"])
+def test_meshes_of_the_same_devices(partition, monkeypatch):
+    """XLA's CPU backend has them, but JAX does not find its shardings among the meshes' axes: against numpy."""
+    monkeypatch.setenv("WEFT_PARTITION", partition)
+    assert run("weft", "meshes.py", device="cpu:8") == [["z", "P('z',)"], ["a", "b", "P('b', 'a')"], ["a", "b", "P(None, 'b')"],
+                                                        ["z", "P()"]]
+
+
 def test_prints_of_parts():
     """jax.debug.print(partitioned=True): each device's parts."""
     want = run("cpu", "partitioned_prints.py", flags="--xla_force_host_platform_device_count=4")

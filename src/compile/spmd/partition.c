@@ -494,6 +494,7 @@ Err *pass_partition(Module *m, bool *out_done) {
   *out_done = false;
   Func *f = module_main(m);
   if (!f || !f->body) return NULL;
+  pass_one_mesh(m, mesh_of_main(m));
   Spmd s = {.m = m, .mesh = mesh_of_main(m), .f = f, .n_devices = 1, .next_channel = 1 << 20};
   if (!s.mesh) return NULL;
   TRY(check_program(&s));

@@ -14,7 +14,8 @@
 
 /* m: inlined; changed in place: main's arguments and results get local types and lose their
  * shardings (cut them by the shardings they had). No mesh: nothing happens, *out_done false. errors
- * ERR_UNIMPLEMENTED: values that have yet to be summed, shardings over several meshes, dynamic shapes. */
+ * ERR_UNIMPLEMENTED: values that have yet to be summed, shardings over
+ * meshes that do not become one (one_mesh.c), dynamic shapes. */
 Err *pass_partition(Module *m, bool *out_done);
 
 #endif

@@ -281,10 +281,10 @@ static void test_cuts_that_collide(void **state) {
 static void test_not_partitioned(void **state) {
   (void)state;
   static const char *const texts[] = {
-      "module { sdy.mesh @a = <[\"x\"=8]>\nsdy.mesh @b = <[\"y\"=2, \"z\"=4]>\n"
-      "func.func @main(%p: tensor<8xf32> {sdy.sharding = #sdy.sharding<@a, [{\"x\"}]>}, "
-      "%q: tensor<8xf32> {sdy.sharding = #sdy.sharding<@b, [{\"z\"}]>}) -> tensor<8xf32> {\n"
-      "  %r = stablehlo.add %p, %q : tensor<8xf32>\n  return %r : tensor<8xf32>}}",
+      "module { sdy.mesh @a = <[\"w\"=2, \"x\"=3]>\nsdy.mesh @b = <[\"y\"=3, \"z\"=2]>\n"
+      "func.func @main(%p: tensor<6xf32> {sdy.sharding = #sdy.sharding<@a, [{\"x\"}]>}, "
+      "%q: tensor<6xf32> {sdy.sharding = #sdy.sharding<@b, [{\"z\"}]>}) -> tensor<6xf32> {\n"
+      "  %r = stablehlo.add %p, %q : tensor<6xf32>\n  return %r : tensor<6xf32>}}",
       "module { sdy.mesh @a = <[\"x\"=8]>\n"
       "func.func @main(%p: tensor<12xf32> {sdy.sharding = #sdy.sharding<@a, [{\"x\"}]>}) -> "
       "tensor<12xf32> {\n  return %p : tensor<12xf32>}}"};

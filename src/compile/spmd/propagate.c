@@ -265,6 +265,7 @@ static void seed_result(Spread *s, Value *v, const Attr *a) {
 static void propagate(Module *m, bool arguments, bool results, bool all_values) {
   Func *f = module_main(m);
   if (!f || !f->body) return;
+  pass_one_mesh(m, mesh_of_main(m));
   Spread s = {.m = m};
   find_mesh(&s, f);
   if (!s.mesh) return;

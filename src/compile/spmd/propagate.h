@@ -4,8 +4,8 @@
  *
  * A dimension of a value carries a list of mesh axes, major first. Written shardings are closed
  * (kept as they are) unless they say `?`. Spreading never uses an axis twice in one value, and
- * never splits a dimension unevenly. One mesh takes part: the first that a sharding of main names.
- * sdy.manual_computation is a wall with its in_shardings and out_shardings on both sides; its body
+ * never splits a dimension unevenly. One mesh takes part: the first that a sharding of main names, with what others
+ * say in its axes. sdy.manual_computation is a wall with its in_shardings and out_shardings on both sides; its body
  * is entered where it is manual over some of the axes only (propagate_manual.c). What it wants of an operand reaches the operand where nothing else has cut that.
  */
 #ifndef WEFT_COMPILE_SPMD_PROPAGATE_H
@@ -25,6 +25,9 @@ const Mesh *mesh_of_main(Module *m);
 /* Likewise gives each argument of main without a sharding the one that its readers ask for: JAX leaves
  * those to the compiler. */
 void pass_open_arguments(Module *m);
+/* Writes shardings over other meshes of the same devices as such over the first, whose axes are split where that needs
+ * it (one_mesh.c); NULL: does nothing. Propagation begins with it, for the mesh of main. */
+void pass_one_mesh(Module *m, const Mesh *first);
 /* Gives a program with mhlo.sharding strings a mesh and sdy shardings beside them (gspmd.c). */
 void shardings_from_gspmd(Module *m, int n_devices);
 

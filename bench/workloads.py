@@ -224,7 +224,7 @@ OPS = {
     "k_means": lambda: Op(lambda F, x, c: nets.k_means(F, x, c, 10), lambda i: (i.normal(50000, 32), i.normal(64, 32)),
                           flops=2.0 * 50000 * 64 * 32 * 10),
     "cart_pole": lambda: Op(lambda F, p, s: nets.cart_poles(F, p, s, 500), lambda i: ([i.dense(4, 64), i.dense(64, 1)], i.normal(64, 4, std=0.05)),
-                            bounded=False),
+                            bounded=False, steps=100),
     "dispatch": lambda: Op(lambda F, x: x + 1.0, lambda i: (i.normal(8),), steps=2000, bounded=False),
 }
 

@@ -6,15 +6,13 @@
 
 #include "sim/schedule/schedule.h"
 
-static double up(double x, double m) { return ceil(x / m) * m; }
-
 /* Padded bytes and tiles of 1024 elements for an order (minor to major). */
 double value_padded(const CostParams *params, const HNode *n, const int *order, double *tiles) {
   double bytes = hlo_bits(n->dt) / 8;
   if (!params->tiled) {
     double c = (double)hlo_count(n);
     *tiles = c / 1024;
-    return up(c * bytes, 256);
+    return round_up(c * bytes, 256);
   }
   if (n->rank == 0) {
     *tiles = 0;
@@ -27,7 +25,7 @@ double value_padded(const CostParams *params, const HNode *n, const int *order, 
     if (bytes == 2) t = 256;
     if (bytes == 1) t = 512;
     while (t < d && t < most) t *= 2;
-    elems = up(d, t);
+    elems = round_up(d, t);
     if (d == 0) elems = 0;
   } else {
     for (int i = 0; i < n->rank; i++) elems *= (double)n->d[i];
@@ -35,20 +33,20 @@ double value_padded(const CostParams *params, const HNode *n, const int *order, 
     double sub = b > 4 ? 8 : b > 2 ? 4 : b > 1 || !params->softmax ? 2 : 1;
     if (bytes == 2 && b <= 2) sub = params->softmax ? 2 : 4; /* packed in pairs of rows */
     if (bytes == 1) sub = b > 8 ? 8 : b > 4 ? 8 : 4;
-    if (a > 0 && b > 0) elems = elems / (a * b) * up(a, 128) * up(b, sub);
+    if (a > 0 && b > 0) elems = elems / (a * b) * round_up(a, 128) * round_up(b, sub);
     /* smaller tiles cost almost as much to move as whole ones */
     if (bytes == 2 && sub < 8) {
       *tiles = elems / 1024 * 8 / sub;
-      return MAX(up(elems * bytes, params->min_alloc), params->min_alloc);
+      return MAX(round_up(elems * bytes, params->min_alloc), params->min_alloc);
     }
     if (bytes >= 4 && sub < 8) {
       if (b <= 1) *tiles = elems / 1024 * (params->softmax ? 4 : 0.5);
       else *tiles = elems / 1024 * (sub == 4 ? 1.68 : 2.6);
-      return MAX(up(elems * bytes, params->min_alloc), params->min_alloc);
+      return MAX(round_up(elems * bytes, params->min_alloc), params->min_alloc);
     }
   }
   *tiles = elems / 1024;
-  double total = up(elems * bytes, params->min_alloc);
+  double total = round_up(elems * bytes, params->min_alloc);
   return total < params->min_alloc ? params->min_alloc : total;
 }
 
@@ -79,7 +77,7 @@ bool value_order_roles(const CostParams *params, const HNode *n, const char *rol
       double da = (double)n->d[a], db = (double)n->d[b];
       if (a == b || da <= 0 || db <= 0 || (roles && (roles[a] == not || roles[b] == not )))
         continue;
-      double pad = up(da, 128) * up(db, tile_rows(params, bytes, db)) / (da * db);
+      double pad = round_up(da, 128) * round_up(db, tile_rows(params, bytes, db)) / (da * db);
       double tie = roles && roles[a] == 'n' && roles[b] == 'm' ? -1e-9 : 1e-9;
       if (best < 0 || pad < best - tie) best = pad, order[0] = a, order[1] = b;
     }
@@ -100,7 +98,7 @@ void value_layout(const CostParams *params, HValue *v, const int *order) {
   v->bytes = value_padded(params, &as_stored, v->order, &v->tiles);
   if (v->packed) {
     int word = v->packed <= 8 ? 1 : v->packed <= 16 ? 2 : 4;
-    v->bytes = up(v->bytes * word / v->packed, params->min_alloc);
+    v->bytes = round_up(v->bytes * word / v->packed, params->min_alloc);
     v->tiles /= v->packed;
   }
   v->plain = hlo_bytes(v->node);

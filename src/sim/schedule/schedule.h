@@ -4,6 +4,8 @@
 #ifndef WEFT_SIM_SCHEDULE_SCHEDULE_H
 #define WEFT_SIM_SCHEDULE_SCHEDULE_H
 
+#include <math.h>
+
 #include "sim/hlo/hlo.h"
 #include "sim/params/params.h"
 #include "sim/sim.h"
@@ -208,6 +210,12 @@ bool value_order_roles(const CostParams *params, const HNode *n, const char *rol
                        int *order);
 /* Behind the first k of an order: the other dimensions, the last first. */
 void value_order_rest(int *order, int k, int rank);
+static inline void value_order_swap(int *order) { /* what lies in lanes, and in sublanes */
+  int lanes = order[0];
+  order[0] = order[1], order[1] = lanes;
+}
+/* The next whole number of m. */
+static inline double round_up(double x, double m) { return ceil(x / m) * m; }
 void sched_flat_layouts(Schedule *p); /* of chips whose arrays do not lie in tiles */
 double value_padded(const CostParams *params, const HNode *n, const int *order, double *tiles);
 /* Products inside attention kernels against large ones: FlashAttention-2 names 50 to 73 % of the

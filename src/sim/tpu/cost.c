@@ -16,8 +16,6 @@
 #include "sim/tpu/cost.h"
 #include "sim/tpu/tpu.h"
 
-static double up(double x, double m) { return ceil(x / m) * m; }
-
 /* Bytes read and written in device memory. */
 static double traffic(const Kernel *k) {
   double b = 0;
@@ -236,7 +234,7 @@ static double spreading(const CostParams *params, const Kernel *k, int *windows)
   if (n->kind != H_PAD || k->inner.n > 2 || n->rank != 2 || !n->val || k->reads.n < 1) return 0;
   int d = n->val->order[0];
   if (n->step[d] < 1 || n->step[1 - d] > 0) return 0;
-  double from = params->side, to = up((double)n->d[d], params->side); /* block by block */
+  double from = params->side, to = round_up((double)n->d[d], params->side); /* block by block */
   double others = (double)n->d[1 - d];
   int w = tpu_width(n->val);
   double cut = 0; /* of what the last block has too much */
@@ -247,7 +245,7 @@ static double spreading(const CostParams *params, const Kernel *k, int *windows)
   *windows = 1;
   return params->base + tpu_read_cost(params, &params->loop, k->reads.v[0]) +
          tpu_write_cost(params, &params->loop, n->val) + cut +
-         3 * up(others, 8) * from * to / params->macs;
+         3 * round_up(others, 8) * from * to / params->macs;
 }
 
 /* A reshape of its own, from the natural order to the natural order. */

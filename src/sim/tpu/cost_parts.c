@@ -7,8 +7,6 @@
 #include "sim/tpu/cost.h"
 #include "sim/tpu/tpu.h"
 
-static double up(double x, double m) { return ceil(x / m) * m; }
-
 int tpu_width(const HValue *v) {
   if (v->rounded) return 2;
   double b = hlo_bits(v->node->dt) / 8;
@@ -156,7 +154,7 @@ static double slice_part(const HValue *v, const HNode *n) {
     double all = (double)v->node->d[d], span = (double)n->d[d];
     if (n->kind == H_SLICE && n->lo && n->hi) span = (double)(n->hi[d] - n->lo[d]);
     double unit = v->node->rank < 2 ? 1 : i == 0 ? 128 : i == 1 ? 8 : 1;
-    part *= MIN(1, up(span, unit) / up(MAX(all, 1), unit));
+    part *= MIN(1, round_up(span, unit) / round_up(MAX(all, 1), unit));
   }
   return part;
 }

@@ -5,8 +5,6 @@
 #include "sim/tpu/cost.h"
 #include "sim/tpu/tpu.h"
 
-static double up(double x, double m) { return ceil(x / m) * m; }
-
 #define UNPACK 6 /* vector operations to take bits of a register's elements out of their words */
 
 enum { LHS, RHS, EPILOGUE };
@@ -131,8 +129,9 @@ static double taps_moved(const HConv *c) {
  * wherever they lie; its own time where all fits in one window. */
 static double beside_scores(const CostParams *params, const HNode *n, const HValue *scores) {
   const HConv *c = n->conv;
-  double S = params->side, mx = (double)c->batch * up((double)c->m, 8) * up((double)c->n, S) *
-                                up((double)c->k, S) * tpu_passes(n) / params->macs;
+  double S = params->side, mx = (double)c->batch * round_up((double)c->m, 8) *
+                                round_up((double)c->n, S) * round_up((double)c->k, S) *
+                                tpu_passes(n) / params->macs;
   bool one = 3 * scores->bytes <= params->scoped;
   return params->base0 + mx * (one ? 1.1 : params->scores_mx);
 }
@@ -240,19 +239,20 @@ static void conv_depth(const CostParams *params, const Product *p, double n, Pro
   double hit = taps; /* of a pixel, on average */
   if (taps < 1) taps = 1;
   /* several taps share the contracted side of the array when one leaves room */
-  double unit = k_lanes ? up(kk, 128) : up(kk, 8);
+  double unit = k_lanes ? round_up(kk, 128) : round_up(kk, 8);
   double pack = MIN(MAX(1, floor(S / unit)), taps);
   s->k = ceil(taps / pack) * ceil(unit * pack / S) * (S / 128);
   if (p->gradient && (!k_lanes || laid_down(params, p))) /* images in sublanes */
-    s->k = up(ceil(taps * up(kk, 8) / 128), S / 128);
+    s->k = round_up(ceil(taps * round_up(kk, 8) / 128), S / 128);
   s->halves =
       k_lanes && forwards && S > 128 && c->groups == 1 && c->taps > 1 && n >= 128 && !p->gradient;
   bool apart = s->halves && (fmod(n, 128) == 0 || kk >= 192);
   if (k_lanes && !p->gradient) {
     double whole = floor(kk / 128), rest = kk - whole * 128; /* lanes */
-    s->k = ceil(taps * up(kk, 128) / S) * (S / 128);
+    s->k = ceil(taps * round_up(kk, 128) / S) * (S / 128);
     if (whole >= 1 && rest > 0 && rest <= 64 && forwards) /* so does what is left */
-      s->k = MIN(s->k, up(whole * taps + ceil(taps / floor(128 / up(rest, 8))), S / 128));
+      s->k =
+          MIN(s->k, round_up(whole * taps + ceil(taps / floor(128 / round_up(rest, 8))), S / 128));
     if (apart) { /* taps share the columns of an array, its rows only where a quarter of them is left over */
       double deep = floor(kk / S), left = kk - deep * S;
       s->k = deep * taps;
@@ -262,7 +262,7 @@ static void conv_depth(const CostParams *params, const Product *p, double n, Pro
     if (whole < 1 && forwards && c->groups == 1 && taps == (double)c->taps && c->taps > 1) {
       /* a copy beside it, shifted along the row, fills the lanes that are left */
       double row = (double)c->window[c->n_spatial - 1];
-      pack = MAX(1, MIN(row, floor(S / up(kk, 8))));
+      pack = MAX(1, MIN(row, floor(S / round_up(kk, 8))));
       s->k = MIN(s->k, taps / row * ceil(row / pack) * (S / 128));
     }
   }
@@ -278,14 +278,16 @@ static void conv_depth(const CostParams *params, const Product *p, double n, Pro
   s->share = c->taps == 1 || (p->gradient && n > S) ? params->share : 0;
   /* each is a product of its own, with all of its weights; the vector unit adds them up */
   if (pixels_apart(p)) {
-    double images = (double)c->m / p->pixels, tile = n > 128 ? S : 128, wide = MIN(1, up(n, 8) / S);
-    double whole = floor(kk / tile), rest = up(kk - whole * tile, 8), tiles = ceil(kk / tile);
-    double shorter = MIN(up(n, 8), whole > 0 && S <= 128 ? tile : rest); /* side of the last tile */
-    if (rest > 0) s->load = (whole * MIN(up(n, 8), tile) + shorter) / tiles / S;
-    else s->load = MIN(up(n, 8), tile) / S;
+    double images = (double)c->m / p->pixels, tile = n > 128 ? S : 128,
+           wide = MIN(1, round_up(n, 8) / S);
+    double whole = floor(kk / tile), rest = round_up(kk - whole * tile, 8), tiles = ceil(kk / tile);
+    double shorter =
+        MIN(round_up(n, 8), whole > 0 && S <= 128 ? tile : rest); /* side of the last tile */
+    if (rest > 0) s->load = (whole * MIN(round_up(n, 8), tile) + shorter) / tiles / S;
+    else s->load = MIN(round_up(n, 8), tile) / S;
     s->load = params->pixel_load * MIN(1, s->load);
     s->batch = ceil(p->pixels * hit);
-    s->m = up(images * wide, 8) / 8;
+    s->m = round_up(images * wide, 8) / 8;
     s->k = s->k_splits = tiles * (S / 128);
     s->vin += s->batch * ceil(images / 8) * MAX(0.5, n / 128) * params->pixel_add;
   }
@@ -305,13 +307,13 @@ static void product_shape(const Schedule *plan, const Product *p, ProductShape *
   if (p->swap) m = (double)c->n, n = (double)c->m;
   if (p->swap && p->gradient && params->fast > 0 && S == 128)
     m *= p->pixels, n /= p->pixels; /* each pixel of the window has rows of its own */
-  s->m = up(m, 8) / 8;
+  s->m = round_up(m, 8) / 8;
   s->n = ceil(n / 128);
   s->load = weights_turned(p) ? params->wl_turned : params->wl;
   double deep = kk * (double)c->taps;
   bool part = c->batch > 1 || (n >= 8 && deep >= 8); /* only what holds weights is loaded */
   if (part && !(S > 128 && c->is_conv))
-    s->load *= MAX(0.25, MIN(1, MIN(up(n, 8), up(deep, 8)) / 128));
+    s->load *= MAX(0.25, MIN(1, MIN(round_up(n, 8), round_up(deep, 8)) / 128));
   if (c->is_conv) {
     conv_depth(params, p, n, s);
   } else {

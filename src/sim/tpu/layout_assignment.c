@@ -9,8 +9,6 @@
 #include "sim/tpu/layout_propagation.h"
 #include "sim/tpu/tpu.h"
 
-static double up(double x, double m) { return ceil(x / m) * m; }
-
 /* In the tile: not a batch dimension of a dot, not a spatial one of a convolution. */
 static bool role_ok(const HConv *c, char r) { return c->is_conv ? r != 's' : r != 'b'; }
 
@@ -38,7 +36,9 @@ static double padding_with(const HNode *n, int d, double tile) {
   for (int i = 0; i < n->rank; i++) {
     double a = (double)n->d[d], b = (double)n->d[i];
     if (i == d || a <= 0 || b <= 0) continue;
-    best = MIN(best, MIN(up(a, 128) * up(b, tile), up(a, tile) * up(b, 128)) / (a * b));
+    best =
+        MIN(best, MIN(round_up(a, 128) * round_up(b, tile), round_up(a, tile) * round_up(b, 128)) /
+                      (a * b));
   }
   return best;
 }
@@ -109,7 +109,7 @@ static bool dot_order(const CostParams *params, const HNode *n, const HNode *dot
     f = t;
   }
   double dm = (double)n->d[m], df = (double)n->d[f];
-  bool swap = up(dm, 128) * up(df, 8) < up(df, 128) * up(dm, 8) ||
+  bool swap = round_up(dm, 128) * round_up(df, 8) < round_up(df, 128) * round_up(dm, 8) ||
               (dm == df && c->batch > 1 && sums_along(dot, from[f], 0));
   order[0] = swap ? m : f;
   order[1] = swap ? f : m;

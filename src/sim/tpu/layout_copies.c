@@ -7,8 +7,6 @@
 
 #include "sim/hlo/query.h"
 
-static double up(double x, double m) { return ceil(x / m) * m; }
-
 HValue *tpu_copy(Schedule *p, HValue *v, const int *order, const char *rule) {
   Kernel *k = sched_kernel(p);
   sched_why(v->node, "relaid", rule);
@@ -147,7 +145,8 @@ static bool is_reshape(Relayout *r) {
   if (v->order[0] == rank - 1 && o->rank > 2 && o->val->order[0] == 0) return false; /* turned */
   double batch = (double)o->d[0], last = (double)n->d[rank - 1];
   bool lanes = hlo_bits(n->dt) == 16 && o->rank == 2 && first_stays && v->order[0] == rank - 1 &&
-               v->order[1] == 0 && rank > 2 && up(batch, 128) * last <= up(last, 128) * batch;
+               v->order[1] == 0 && rank > 2 &&
+               round_up(batch, 128) * last <= round_up(last, 128) * batch;
   r->order[0] = 0;
   value_order_rest(r->order, lanes, rank);
   r->writes = o->is_output && o->rank > 1 && o->rank <= 64 && !lanes;

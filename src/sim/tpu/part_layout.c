@@ -6,13 +6,11 @@
 #include "sim/tpu/layout_propagation.h"
 #include "sim/tpu/tpu.h"
 
-static double up(double x, double m) { return ceil(x / m) * m; }
-
 /* Features and rows share the tiles, so that they pad least. */
 static void rows_order(const HNode *n, int *order) {
   int feature = n->rank - 1, row = n->rows - 1;
   double f = (double)n->d[feature], r = (double)n->d[row];
-  bool swap = up(r, 128) * up(f, 8) < up(f, 128) * up(r, 8);
+  bool swap = round_up(r, 128) * round_up(f, 8) < round_up(f, 128) * round_up(r, 8);
   order[0] = swap ? row : feature;
   order[1] = swap ? feature : row;
   value_order_rest(order, 2, n->rank);

@@ -67,14 +67,6 @@ bool tpu_pool_emitter(const Schedule *p, const HNode *n) {
   return win[order[0]] == 1 && win[order[1]] == 1;
 }
 
-static double up(double x, double m) { return ceil(x / m) * m; }
-
-static void swap_first(int *order) {
-  int t = order[0];
-  order[0] = order[1];
-  order[1] = t;
-}
-
 /* Pooling keeps the dimensions that it windows out of the tile. False if fewer than two are left. */
 static bool pool_order(const HNode *x, const int64_t *window, int *order) {
   int r = x->rank, w = 0;
@@ -82,7 +74,8 @@ static bool pool_order(const HNode *x, const int64_t *window, int *order) {
     if (window[d] == 1) order[w++] = d;
   if (w < 2) return false;
   double a = (double)x->d[order[0]], b = (double)x->d[order[1]];
-  if (w == 2 && up(b, 128) * up(a, 8) < up(a, 128) * up(b, 8)) swap_first(order); /* pads less */
+  if (w == 2 && round_up(b, 128) * round_up(a, 8) < round_up(a, 128) * round_up(b, 8))
+    value_order_swap(order); /* pads less */
   value_order_rest(order, w, r);
   return true;
 }
@@ -123,7 +116,7 @@ static void plain_order(const Kernel *k, const HNode *n, int *order) {
   const int64_t *window = n->lo;
   value_order_rest(order, 0, n->rank);
   if (n->rank == 2 && window[1] != 1 && window[0] == 1 && !tpu_running_sum(k, NULL))
-    swap_first(order);
+    value_order_swap(order);
 }
 
 static bool pools(Relayout *r) {

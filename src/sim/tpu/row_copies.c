@@ -7,8 +7,6 @@
 #include "sim/hlo/query.h"
 #include "sim/tpu/layout_copies.h"
 
-static double up(double x, double m) { return ceil(x / m) * m; }
-
 /* Operations element by element on arrays of one shape, each reached from the others, and what is
  * around them: the compiler gives all of them one order. */
 typedef struct Group {
@@ -115,12 +113,6 @@ static void sort_order(const CostParams *params, const HNode *n, int *order) {
   value_order_rest(order, other == along ? 1 : 2, r);
 }
 
-static void swap_first(int *order) {
-  int t = order[0];
-  order[0] = order[1];
-  order[1] = t;
-}
-
 /* The natural order of those dimensions that have more than one element. */
 static void rows_order(const HNode *x, int *order) {
   int n = 0;
@@ -139,7 +131,7 @@ static void indexed_order(const CostParams *params, const HNode *n, const HNode 
     value_order_default(params, n, order); /* of the result, which is narrow */
   else if (n->kind == H_GATHER && n->src && op_ints(n->src, "start_index_map", &map) == 1 &&
            map[0] == r - 1 && x->d[r - 1] > 1)
-    swap_first(order); /* the indexed dimension may not be in lanes */
+    value_order_swap(order); /* the indexed dimension may not be in lanes */
 }
 
 bool tpu_rows_order(const HNode *n, int *order) {
@@ -149,8 +141,8 @@ bool tpu_rows_order(const HNode *n, int *order) {
       op_ints(n->src, "start_index_map", &map) != 1 || map[0] != 0)
     return false;
   double b = (double)n->d[0], t = (double)n->d[1], d = (double)n->d[2];
-  double lie = b * up(t, 8) * up(d, 128) + up(b * t, 8) * up(d, 128);
-  double across = d * up(b, 8) * up(t, 128) + up(b * t, 128) * up(d, 8);
+  double lie = b * round_up(t, 8) * round_up(d, 128) + round_up(b * t, 8) * round_up(d, 128);
+  double across = d * round_up(b, 8) * round_up(t, 128) + round_up(b * t, 128) * round_up(d, 8);
   bool turned = across < lie;
   for (int i = 0; i < 3; i++) order[i] = turned ? (int[]){1, 0, 2}[i] : 2 - i;
   return true;

@@ -6,8 +6,6 @@
 #include "sim/schedule/compiler.h"
 #include "sim/tpu/tpu.h"
 
-static double up(double x, double m) { return ceil(x / m) * m; }
-
 /* Rows of a tile that holds so many. */
 static int tile_rows(int64_t rows) { return rows > 4 ? 8 : rows > 2 ? 4 : rows > 1 ? 2 : 1; }
 
@@ -21,9 +19,9 @@ bool tpu_slice_view(const CostParams *params, const HNode *n) {
     int d = order[q], rows = tile_rows(x->d[d]);
     if (n->lo[d] != 0 || n->step[d] != 1) return false;
     if (q > 1 && n->d[d] != x->d[d]) return false;
-    if (q == 0 && up((double)n->d[d], 128) != up((double)x->d[d], 128)) return false;
-    if (q == 1 &&
-        (tile_rows(n->d[d]) != rows || up((double)n->d[d], rows) != up((double)x->d[d], rows)))
+    if (q == 0 && round_up((double)n->d[d], 128) != round_up((double)x->d[d], 128)) return false;
+    if (q == 1 && (tile_rows(n->d[d]) != rows ||
+                   round_up((double)n->d[d], rows) != round_up((double)x->d[d], rows)))
       return false;
   }
   return true;

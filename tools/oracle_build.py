@@ -65,9 +65,14 @@ def cycles(text):
 def answers(chip, paths):
     compiled = libtpu_ask.open_chip(chip)
     for path in paths:
-        done = compiled(path)
+        try:
+            done = compiled(path)
+            found = cycles(done.hlo_modules()[0].to_string())
+        except RuntimeError as e:  # what this compiler cannot do, or cannot hand out
+            print(f"{path.stem}: {e}", file=sys.stderr)
+            continue
         m = done.get_compiled_memory_stats()
-        print(json.dumps([path.stem, cycles(done.hlo_modules()[0].to_string()), m.peak_memory_in_bytes, m.argument_size_in_bytes, m.output_size_in_bytes,
+        print(json.dumps([path.stem, found, m.peak_memory_in_bytes, m.argument_size_in_bytes, m.output_size_in_bytes,
                           m.temp_size_in_bytes, m.alias_size_in_bytes]), flush=True)
 
 

@@ -34,3 +34,17 @@ def test_loops_count_as_often_as_they_run(capsys):
     assert not capsys.readouterr().err
     assert oracle_build.cycles(PROGRAM.replace("condition=%cond.1", "condition=%cond.2")) == 127
     assert "unknown trips" in capsys.readouterr().err
+
+
+def test_one_program_that_cannot_be_compiled_is_left_out(monkeypatch, capsys):
+    import oracle_build
+
+    def open_chip(chip):
+        def compiled(path):
+            raise RuntimeError("async-update instruction should have 1 operands")
+        return compiled
+
+    monkeypatch.setattr(oracle_build.libtpu_ask, "open_chip", open_chip)
+    oracle_build.answers("v6e", [pathlib.Path("a.mlir"), pathlib.Path("b.mlir")])
+    said = capsys.readouterr()
+    assert not said.out and "a: async-update" in said.err and "b: async-update" in said.err

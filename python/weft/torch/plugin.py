@@ -93,7 +93,7 @@ def entry():
     if device():
         _choose()
     if os.environ.get("PJRT_DEVICE", "").split("_")[0] != "CPU":
-        from weft.torch import amp, batch_norm, checkpoint, complexes, ddp, inference, lines, optimizers, replicas
-        for part in (replicas, amp, optimizers, lines, checkpoint, complexes, batch_norm, inference, ddp):
+        from weft.torch import amp, batch_norm, checkpoint, complexes, ddp, inference, kernels, lines, optimizers, replicas, sequences
+        for part in (replicas, amp, optimizers, lines, checkpoint, kernels, complexes, batch_norm, sequences, inference, ddp):
             part.prepare()
     return Plugin()

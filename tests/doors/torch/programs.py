@@ -165,7 +165,8 @@ def generate():
 
 
 def values(*tensors):
-    return [x for t in tensors for x in t.detach().cpu().double().flatten().tolist()]
+    parts = (torch.view_as_real(t) if t.is_complex() else t for t in (t.detach().cpu() for t in tensors))
+    return [x for t in parts for x in t.double().flatten().tolist()]
 
 
 def on_both(fn, *inputs):
@@ -203,6 +204,60 @@ def indexing():
         sums = torch.zeros(4, 3, device=x.device).scatter_add(1, where % 3, top)
         return torch.sort(x, 1)[0], top, torch.cumsum(x, 1), x[x > 0], sums, F.interpolate(x[None, None], scale_factor=2.0), x.argmax(1)
     return on_both(fn, x)
+
+
+def with_gradients(fn, *inputs):
+    """What fn makes of the inputs, and gradients of the sum of its cosines."""
+    def run(*inputs):
+        inputs = [x.requires_grad_() for x in inputs]
+        out = fn(*inputs)
+        sum(torch.cos(y).sum() for y in out).backward()
+        return *out, *(x.grad for x in inputs)
+    device = torch_xla.device()
+    return values(*run(*(x.detach().to(device) for x in inputs))), values(*run(*(x.detach().clone() for x in inputs)))
+
+
+@case
+def otherwise_here():
+    """Kernels of PyTorch/XLA that compute something else than PyTorch's, or refuse (weft.torch.kernels)."""
+    def fn(x, rows, z):
+        images = x[None]
+        frozen = F.batch_norm(images, rows.detach()[0, 0, 1:], rows.detach()[0, 1, 1:].abs(), rows[0, 0, :4], None, False)
+        return (F.elu(x), F.selu(x, inplace=False), F.celu(x, 2.0), frozen, torch.norm(x, float("inf"), 1), torch.norm(rows, float("-inf")), torch.norm(rows, "fro"),
+                rows.norm(dim=2),
+                torch.clamp(x, max=rows[0, :, :1, None]), torch.linalg.pinv(rows), torch.linalg.matrix_norm(rows, "nuc"),
+                F.max_pool2d(images, 3, 2, 1, dilation=2), F.avg_pool2d(images, 3, 1, 1, True, False, 2),
+                *(F.interpolate(images, scale_factor=s, mode=m) for s in (0.6, 1.7) for m in ("nearest", "bilinear")),
+                torch.view_as_real(torch.linalg.inv(z)))
+    generator = torch.Generator().manual_seed(8)
+    return with_gradients(fn, torch.randn(4, 4, 9, 9, generator=generator)[0], 0.4 * torch.randn(3, 4, 5, generator=generator) + torch.eye(4, 5),
+                          torch.randn(3, 3, dtype=torch.cfloat, generator=generator))
+
+
+@case
+def packed():
+    """Texts of different lengths; an instance norm's running numbers."""
+    class Reader(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm, self.norm, self.out = nn.LSTM(6, 8, batch_first=True), nn.InstanceNorm1d(8, track_running_stats=True), nn.Linear(8, 10)
+
+        def forward(self, x):
+            rows = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([3, 7, 5]), batch_first=True, enforce_sorted=False)
+            states = nn.utils.rnn.pad_packed_sequence(self.lstm(rows)[0], batch_first=True)[0]
+            return self.out(self.norm(states.mT).mean(2)) + self.norm.running_var.sum()
+    generator = torch.Generator().manual_seed(9)
+    return trained(Reader, classified, {"x": torch.randn(3, 7, 6, generator=generator), "y": torch.arange(3)})
+
+
+@case
+def counted():
+    """Integers too, as on CUDA, without leaving the device."""
+    x = torch.tensor([0, 3, 1, 3, 7])
+    got = torch.histc(x.to(torch_xla.device()), bins=4, min=0, max=3)
+    many = torch.count_nonzero(x.float().to(got.device))
+    assert got.dtype == x.dtype and many.dtype == torch.int64
+    return values(got, torch.histc(x.to(torch_xla.device()).float(), 5)), values(torch.histc(x.float(), 4, 0, 3), torch.histc(x.float(), 5))
 
 
 @case

@@ -6,13 +6,13 @@
 """
 import torch
 
-from weft.torch.cuda import amp, answers, compiled, files, modules, parallel, profiled, sequences
+from weft.torch.cuda import amp, answers, compiled, files, modules, parallel, profiled
 from weft.torch.cuda.device import Device
 
 
 def install():
     """Puts the virtual GPU in CUDA's place; the mode returned is to be entered around the script."""
-    for part in (answers, amp, compiled, files, modules, parallel, profiled, sequences):
+    for part in (answers, amp, compiled, files, modules, parallel, profiled):
         part.install()
     torch.backends.mha.set_fastpath_enabled(False)  # kernels of CUDA's own
     return Device()

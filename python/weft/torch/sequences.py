@@ -37,6 +37,7 @@ def _pads(pad):
     return padded
 
 
-def install():
+@functools.cache
+def prepare():
     torch._VF._pack_padded_sequence = _packs(torch._VF._pack_padded_sequence)
     torch._VF._pad_packed_sequence = _pads(torch._VF._pad_packed_sequence)

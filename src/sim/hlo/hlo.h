@@ -56,6 +56,8 @@ typedef struct HConv {
   const char *lhs, *rhs, *out;
   int64_t *window, *stride, *lhs_dil, *rhs_dil; /* per spatial dimension */
   int n_spatial;
+  bool
+      groups_apart; /* the last spatial dimension is of groups, each with one result: holes lie between */
   int64_t flops; /* useful floating-point operations */
 } HConv;
 

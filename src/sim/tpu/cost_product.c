@@ -164,6 +164,7 @@ static void product_read(Kernel *k, Product *p) {
   for (int i = 0; i < p->c->n_spatial; i++) p->gradient &= p->c->window[i] > 3;
   p->gradient &= p->pixels < (double)p->c->taps || p->c->taps == 1;
   p->gradient &= !depthwise(p->c) || p->c->k > 1;
+  p->gradient &= !p->c->groups_apart;
   p->swap = swapped(p);
 }
 
@@ -176,7 +177,7 @@ static bool spread(const HConv *c) {
 /* Between the elements of an image that is spread out lie holes: neighbouring pixels of the result take
  * other taps, so that none can stream past the same weights. */
 static bool pixels_apart(const Product *p) {
-  return spread(p->c) && !p->gradient && !p->swap && p->c->groups == 1;
+  return spread(p->c) && !p->gradient && !p->swap && p->c->groups == 1 && !p->c->groups_apart;
 }
 
 /* Do filters stream past the images of one pixel at a time, whose results come to lie in lanes? So they
@@ -223,6 +224,24 @@ static void image_parts(const Product *p, const HValue *images, ProductShape *s)
   double reach = sqrt(p->pixels) - 1; /* of the filter: as far along both sides */
   s->halo[0] = s->wide[0] > 1 ? reach : 0;
   s->halo[1] = s->wide[1] > 1 ? reach : 0;
+}
+
+#define TURNED_ROWS 8 /* times a register of images in sublanes, made of one with images in lanes */
+
+/* Groups of one result each: every tap of every position is a product of its own that fills half of an
+ * array of 256, one register high: of features with images in lanes, or of images. */
+static void one_result(const CostParams *params, const Product *p, double taps, ProductShape *s) {
+  const HConv *c = p->c;
+  const HValue *v = operand(p, LHS);
+  double images = (double)c->m / p->pixels;
+  bool lanes = p->cv->lies && c->out[p->cv->lies[0]] == 'm',
+       turned = !lanes && c->k > 2 && v && c->lhs[v->order[0]] == 'm';
+  s->batch = p->pixels * 128 / params->side;
+  s->m = lanes ? 1 : ceil(images / 8) * (turned ? TURNED_ROWS : 1);
+  s->n = (lanes ? ceil(images / 128) : 1) * (params->side / 128);
+  s->k = taps * ceil((double)c->k / 128) * (params->side / 128);
+  s->k_splits = 1;
+  s->load = 8;
 }
 
 /* The tiles of a convolution's contracted side, and what loading them takes. Rows are counted in the
@@ -276,6 +295,7 @@ static void conv_depth(const CostParams *params, const Product *p, double n, Pro
   if (p->gradient) image_parts(p, from == RHS ? operand(p, LHS) : lv, s);
   s->batch = 1;
   s->share = c->taps == 1 || (p->gradient && n > S) ? params->share : 0;
+  if (c->groups_apart) one_result(params, p, hit, s);
   /* each is a product of its own, with all of its weights; the vector unit adds them up */
   if (pixels_apart(p)) {
     double images = (double)c->m / p->pixels, tile = n > 128 ? S : 128,

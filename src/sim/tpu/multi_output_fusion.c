@@ -254,6 +254,7 @@ bool tpu_joins_maker(Joins *js, int at, const HValue *v, bool loops) {
   const HNode *e = s->conv && k->reduce ? quotients_of(k) : NULL;
   bool apart = s->conv && (sums_products(k, s->conv) || sums_pixels(k, s->conv));
   apart |= e && hlo_sides(e) < GROUPED;
+  apart |= s->conv && s->conv->conv->groups_apart; /* read without the groups' dimension */
   bool both = !s->conv && !s->reduce && !k->reduce;
   if (apart || both != loops || (both && s->roots.n > 1 && !all_results(s))) return false;
   if (both && makes_masks(k) && makes_ints(s)) return false;

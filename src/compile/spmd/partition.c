@@ -355,6 +355,7 @@ static Err *partition_op(Spmd *s, Op *op) {
     if (op->kind == OP_REDUCE_WINDOW && spmd_pool_op(s, op)) return NULL;
     if (op->kind == OP_SLICE && spmd_slice_op(s, op)) return NULL;
     if (op->kind == OP_PAD && spmd_pad_op(s, op)) return NULL;
+    if (op->kind == OP_CONCATENATE && spmd_joined_op(s, op)) return NULL;
     if (op->n_operands <= 64 && op->n_results <= 64) {
       spmd_moved_op(s, op);
       return NULL;
@@ -490,6 +491,29 @@ static Err *partition_main(Spmd *s) {
   return e;
 }
 
+static Err *count_uses(Op *op, void *uses) {
+  for (int i = 0; i < op->n_operands; i++) ((int *)uses)[op->operands[i]->id]++;
+  return NULL;
+}
+
+/* Arrays made whole for slices of which others look at what they took. */
+static void drop_unused(const Region *r, int *uses) {
+  for (Op *op = r->last, *before; op; op = before) {
+    before = op->prev;
+    for (int i = 0; i < op->n_regions; i++) drop_unused(op->regions[i], uses);
+    if ((op->kind != OP_SLICE && op->kind != OP_ALL_GATHER) || uses[op->results[0].id]) continue;
+    for (int i = 0; i < op->n_operands; i++) uses[op->operands[i]->id]--;
+    op_remove(op);
+  }
+}
+
+static void drop_unused_wholes(Func *f) {
+  int *uses = xcalloc((size_t)ir_number(f) + 1, sizeof *uses);
+  err_free(ir_walk(f->body, count_uses, uses));
+  drop_unused(f->body, uses);
+  free(uses);
+}
+
 Err *pass_partition(Module *m, bool *out_done) {
   *out_done = false;
   Func *f = module_main(m);
@@ -509,6 +533,7 @@ Err *pass_partition(Module *m, bool *out_done) {
   note_unsummed_results(&s);
   err_free(ir_walk(f->body, note_unsummed, &s));
   Err *e = partition_main(&s);
+  if (!e) drop_unused_wholes(f);
   *out_done = !e;
   free(s.local);
   free(s.layouts);

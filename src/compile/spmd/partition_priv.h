@@ -133,11 +133,34 @@ void spmd_set_padding(Spmd *s, Op *conv, const int64_t *padding);
 void spmd_reverse_op(Spmd *s, const Op *op);
 bool spmd_pool_op(Spmd *s, const Op *op); /* a reduce_window; false: no window moves along a cut */
 
+/* ---- partition_stretch.c ---- */
+
+/* Of a dimension cut over n devices, of `part` elements each: device p gets the len from p * step + begin on. */
+typedef struct Stretch {
+  int64_t n, part;
+  int64_t step, begin, len;
+  int64_t first, end; /* of these only [first, end) are asked for */
+  bool around;        /* after the last comes the first again; then all of them are */
+} Stretch;
+
+/* The elements along the dimension that a device fetches of others. */
+int64_t spmd_stretch_fetches(const Stretch *w);
+/* That of each device; `fill` (NULL: zeros) before the first of all elements and after the last; what is not asked for may
+ * be anything. */
+Value *spmd_stretch(Spmd *s, Value *x, int dim, const Dim *axes, const Stretch *w, Value *fill);
+/* Of what each device has the whole of. */
+Value *spmd_stretch_of_whole(Spmd *s, Value *x, int dim, const Dim *axes, const Stretch *w);
+/* y, a stretch, where its elements are of [first, end); otherwise: alike or a number. */
+Value *spmd_where_inside(Spmd *s, Value *y, int dim, const Dim *axes, const Stretch *w,
+                         Value *otherwise);
+
 /* ---- partition_slice.c ---- */
 
-/* Slices and pads along a cut dimension whose parts are made of whole pieces of others; false: no such. */
+/* Slices, pads and what is joined along a cut dimension, where a device needs few elements that others have; false: no
+ * such. */
 bool spmd_slice_op(Spmd *s, const Op *op);
 bool spmd_pad_op(Spmd *s, const Op *op);
+bool spmd_joined_op(Spmd *s, const Op *op);
 
 /* ---- partition_top_k.c ---- */
 

@@ -5,36 +5,13 @@
 #include "compile/spmd/partition_priv.h"
 #include "compile/spmd/window.h"
 
-/* Rows at one end of x go to the next device along the axes (back: to the one before); who has no such neighbour
- * gets `fill`, NULL: zeros. */
-static Value *from_neighbour(Spmd *s, Value *x, const Dim *axes, bool back, Value *fill) {
-  int64_t parts = spmd_dim_parts(s, axes), *from = xmalloc(sizeof *from * (size_t)parts);
-  for (int64_t i = 0; i < parts; i++) from[i] = back ? i + 1 : i - 1;
-  Value *got = spmd_fetch(s, x, axes, from);
-  free(from);
-  if (!fill) return got;
-  Build b = {.m = s->m, .r = s->at, .loc = s->loc};
-  int64_t end = back ? parts - 1 : 0;
-  Value *at_end = b_compare(&b, "EQ", spmd_own_place(s, axes, 1), b_scalar_i64(&b, DT_I64, end));
-  at_end = b_bcast_scalar(&b, at_end, got->type);
-  return b_select(&b, at_end, b_bcast_scalar(&b, fill, got->type), got);
-}
-
-static Value *with_halo(Spmd *s, Value *x, int dim, const Dim *axes, const Halo *h, Value *fill) {
-  Build b = {.m = s->m, .r = s->at, .loc = s->loc};
-  int64_t size = x->type->dims[dim];
-  Value *parts[3];
-  int n = 0;
-  if (h->left) {
-    Value *end = b_slice_dim(&b, x, dim, size - h->left, size);
-    parts[n++] = from_neighbour(s, end, axes, false, fill);
-  }
-  parts[n++] = x;
-  if (h->right) {
-    Value *start = b_slice_dim(&b, x, dim, 0, h->right);
-    parts[n++] = from_neighbour(s, start, axes, true, fill);
-  }
-  return n > 1 ? b_concat(&b, n, parts, dim) : x;
+/* What windows need of the input along a side that is cut by axes; false: of too many devices. */
+static bool side_stretch(Spmd *s, const Side *w, Cut cut, const Dim *axes, Halo *h, Stretch *out) {
+  int64_t n = spmd_dim_parts(s, axes);
+  if (!window_halo(w, cut, n, h)) return false;
+  *out = (Stretch){
+      .n = n, .part = w->in / n, .step = h->step, .begin = h->begin, .len = h->len, .end = w->in};
+  return spmd_stretch_fetches(out) < w->in - w->in / n;
 }
 
 /* The input, cut as `need`, with what windows reach over on each side; padding: pairs by side, as they are for a part. */
@@ -43,14 +20,9 @@ static Value *with_halos(Spmd *s, Value *x, const Side *sides, int n, const Layo
   for (int i = 0; i < n; i++) {
     const Dim *axes = &need->d[sides[i].in_dim];
     Halo h;
-    if (!axes->n || !window_halo(&sides[i], cuts[i], spmd_dim_parts(s, axes), &h)) continue;
-    x = with_halo(s, x, sides[i].in_dim, axes, &h, fill);
-    if (fill && h.high < 0 && sides[i].dil_in == 1) { /* no window reaches the end of a part */
-      Build b = {.m = s->m, .r = s->at, .loc = s->loc};
-      int64_t size = x->type->dims[sides[i].in_dim] + h.high;
-      x = b_slice_dim(&b, x, sides[i].in_dim, 0, size);
-      h.high = 0;
-    }
+    Stretch w;
+    if (!axes->n || !side_stretch(s, &sides[i], cuts[i], axes, &h, &w)) continue;
+    x = spmd_stretch(s, x, sides[i].in_dim, axes, &w, fill);
     padding[2 * i] = h.low;
     padding[2 * i + 1] = h.high;
   }
@@ -71,9 +43,9 @@ void spmd_conv_sides(Spmd *s, const Op *op, Product *p) {
     const Side *w = &sides[i];
     const Dim *cut = &want->d[w->out_dim], *a = &x->d[w->in_dim], *b = &k->d[w->taps_dim];
     Halo h;
-    if (cut->n && window_halo(w, CUT_OUTPUTS, spmd_dim_parts(s, cut), &h))
-      p->from[w->out_dim][0] = w->in_dim;
-    else if (window_halo(w, CUT_TAPS, spmd_dim_parts(s, a->n >= b->n ? a : b), &h))
+    Stretch f;
+    if (cut->n && side_stretch(s, w, CUT_OUTPUTS, cut, &h, &f)) p->from[w->out_dim][0] = w->in_dim;
+    else if (side_stretch(s, w, CUT_TAPS, a->n >= b->n ? a : b, &h, &f))
       p->pairs[p->n_pairs][0] = w->in_dim, p->pairs[p->n_pairs++][1] = w->taps_dim;
   }
 }
@@ -110,12 +82,12 @@ bool spmd_pool_op(Spmd *s, const Op *op) {
   bool any = false;
   for (int i = 0; i < n; i++) {
     Halo h;
+    Stretch f;
     for (int k = 0; k < 2; k++) padding[2 * i + k] = 2 * i + k < n_given ? given[2 * i + k] : 0;
-    bool cut = has.d[i].n > 0;
-    cut = cut && window_halo(&sides[i], CUT_OUTPUTS, spmd_dim_parts(s, &has.d[i]), &h);
-    if (!cut || (h.high < 0 && sides[i].dil_in > 1)) has.d[i].n = 0;
-    any |= has.d[i].n &&
-           (h.left || h.right || padding[2 * i] || padding[2 * i + 1] || sides[i].stride > 1);
+    if (!has.d[i].n) continue;
+    if (!side_stretch(s, &sides[i], CUT_OUTPUTS, &has.d[i], &h, &f)) has.d[i].n = 0;
+    any |= has.d[i].n && (f.begin || f.step != f.len || padding[2 * i] || padding[2 * i + 1] ||
+                          sides[i].stride > 1);
   }
   if (!any) return false;
   Value *in[2] = {spmd_operand(s, op->operands[0], &has), spmd_operand(s, op->operands[1], &none)};

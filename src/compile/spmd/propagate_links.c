@@ -43,6 +43,12 @@ static void link_moved(Spread *s, Value *a, Value *b) {
   if (!s->mesh) link_all(s, a, b);
 }
 
+/* What slices took of an array, to be shifted or turned round: as the array is cut, whatever the size of a slice. */
+static void link_behind(Spread *s, const Value *x, int dim, Value *r) {
+  for (; s->mesh && op_slices_along(x->def, dim); x = x->def->operands[0])
+    link_dims(s, x->def->operands[0], dim, r, dim);
+}
+
 /* Dimensions outside `gone` keep their order. */
 static void link_without(Spread *s, Value *whole, const int64_t *gone, int n, Value *rest) {
   int at = 0;
@@ -94,7 +100,7 @@ static void link_sides(Spread *s, Op *op, Value *out) {
   Side sides[B_MAX_RANK];
   if (!s->mesh || op->operands[0]->type->rank > B_MAX_RANK) return;
   for (int i = 0, n = window_sides(op, sides); i < n; i++)
-    if (window_follows(&sides[i], CUT_OUTPUTS))
+    if (window_goes_along(&sides[i], CUT_OUTPUTS))
       link_dims(s, op->operands[0], sides[i].in_dim, out, sides[i].out_dim);
 }
 
@@ -263,9 +269,11 @@ static void link_op(Spread *s, Op *op) {
     return;
   case OP_CONCATENATE: {
     int64_t dim = op_int(op, "dimension", -1);
-    for (int k = 0; k < op->n_operands; k++)
+    for (int k = 0; k < op->n_operands; k++) {
       for (int d = 0; d < r->type->rank; d++)
         if (d != dim) link_dims(s, op->operands[k], d, r, d);
+      if (dim >= 0) link_behind(s, op->operands[k], (int)dim, r);
+    }
     return;
   }
   case OP_CHLO_TOP_K:
@@ -318,8 +326,11 @@ static void link_op(Spread *s, Op *op) {
     if (s->mesh && manual_is_partial(s->mesh, op)) spread_link_region(s, op->regions[0]);
     return;
   case OP_RNG_BIT_GENERATOR: return;
-  case OP_SLICE:
-  case OP_PAD: link_moved(s, op->operands[0], r); return;
+  case OP_PAD:
+    for (int d = 0; d < r->type->rank; d++) link_behind(s, op->operands[0], d, r);
+    link_moved(s, op->operands[0], r);
+    return;
+  case OP_SLICE: link_moved(s, op->operands[0], r); return;
   case OP_SELECT_AND_SCATTER:
     if (!s->mesh) break; /* which dimensions are one is asked, not how they are cut */
     link_all(s, op->operands[0], r);

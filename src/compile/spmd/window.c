@@ -49,23 +49,47 @@ int window_sides(const Op *op, Side *sides) {
   return n;
 }
 
-bool window_follows(const Side *w, Cut cut) {
-  int64_t reach = cut == CUT_TAPS ? w->taps * w->dil_taps : w->out * w->stride;
-  return reach == w->in * w->dil_in && w->low >= 0 && w->in > 0 && w->out > 0 && w->taps > 0 &&
-         !(cut == CUT_TAPS && w->reversed);
+static int64_t reach_of(const Side *w, Cut cut) {
+  return cut == CUT_TAPS ? w->taps * w->dil_taps : w->out * w->stride;
 }
 
+static bool is_ordered(const Side *w, Cut cut) {
+  return w->in > 0 && w->out > 0 && w->taps > 0 && !(cut == CUT_TAPS && w->reversed);
+}
+
+bool window_follows(const Side *w, Cut cut) {
+  return reach_of(w, cut) == w->in * w->dil_in && w->low >= 0 && is_ordered(w, cut);
+}
+
+bool window_goes_along(const Side *w, Cut cut) {
+  int64_t off = reach_of(w, cut) - w->in * w->dil_in;
+  int64_t over = cut == CUT_TAPS ? w->out * w->stride : w->taps * w->dil_taps + w->stride;
+  bool few = MAX(off, -off) <= MIN(over, w->in * w->dil_in / 2);
+  return few && MAX(w->low, -w->low) <= over && is_ordered(w, cut);
+}
+
+static int64_t div_up(int64_t a, int64_t b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
+
 bool window_halo(const Side *w, Cut cut, int64_t n, Halo *out) {
-  if (!window_follows(w, cut) || w->in % n || (cut == CUT_TAPS ? w->taps : w->out) % n)
+  if (!window_goes_along(w, cut) || w->in % n || (cut == CUT_TAPS ? w->taps : w->out) % n)
     return false;
-  int64_t in = w->in / n, taps = cut == CUT_TAPS ? w->taps / n : w->taps,
-          outs = cut == CUT_OUTPUTS ? w->out / n : w->out;
-  int64_t last =
-      (outs - 1) * w->stride + (taps - 1) * w->dil_taps - w->low; /* from where the part begins */
-  if (last < 0) return false;
-  out->left = w->low / w->dil_in;
-  out->low = w->low % w->dil_in;
-  out->right = MAX(0, last / w->dil_in - (in - 1));
-  out->high = last - (in - 1 + out->right) * w->dil_in;
-  return out->left <= in && out->right <= in;
+  int64_t taps = cut == CUT_TAPS ? w->taps / n : w->taps,
+          outs = cut == CUT_OUTPUTS ? w->out / n : w->out, apart = reach_of(w, cut) / n;
+  int64_t last = (outs - 1) * w->stride + (taps - 1) * w->dil_taps - w->low; /* of device 0 */
+  if (apart % w->dil_in) return false;
+  out->step = apart / w->dil_in;
+  out->begin = div_up(-w->low, w->dil_in);
+  out->len = div_up(last + 1, w->dil_in) - out->begin;
+  out->low = out->begin * w->dil_in + w->low;
+  out->high = last - (out->begin + out->len - 1) * w->dil_in;
+  return out->len > 0;
+}
+
+bool op_slices_along(const Op *op, int dim) {
+  const int64_t *strides;
+  if (!op || op->kind != OP_SLICE) return false;
+  if (op_ints(op, "strides", &strides) > dim && strides[dim] != 1) return false;
+  for (int d = 0; d < op->results[0].type->rank; d++)
+    if (d != dim && op->results[0].type->dims[d] != op->operands[0]->type->dims[d]) return false;
+  return true;
 }

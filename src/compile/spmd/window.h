@@ -24,12 +24,19 @@ typedef enum Cut { CUT_OUTPUTS, CUT_TAPS } Cut;
  * place of its part of the input? */
 bool window_follows(const Side *w, Cut cut);
 
-typedef struct Halo {
-  int64_t left, right; /* elements of the devices before and after */
-  int64_t low, high;   /* padding of what a device then has */
+/* Or about there: windows that lie within the input are fewer than its elements by what they reach over; that is at most half
+ * of the input. */
+bool window_goes_along(const Side *w, Cut cut);
+
+typedef struct Halo { /* device p needs the len elements from p * step + begin on */
+  int64_t step, begin, len;
+  int64_t low, high; /* padding of what a device then has */
 } Halo;
 
-/* Over n devices. false: parts do not follow each other so, or more than a neighbour's part would be needed. */
+/* Over n devices. false: parts do not lie equally far apart. */
 bool window_halo(const Side *w, Cut cut, int64_t n, Halo *out);
+
+/* A slice (NULL: is none) of other sizes along this dimension alone, of all elements there between two. */
+bool op_slices_along(const Op *op, int dim);
 
 #endif

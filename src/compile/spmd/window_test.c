@@ -177,12 +177,79 @@ static void test_pads(void **state) {
   check_halos("pads", text, 2 + 2);
 }
 
+/* Parts of other sizes, and every second or third: what lies beyond a device's part comes of its neighbours. */
+static void test_pieces(void **state) {
+  (void)state;
+  static const char text[] =
+      MESH "func.func @main(%x: tensor<4x64xf32> " CUT ") -> (tensor<4x56xf32> " CUT
+           ", tensor<4x32xf32> " CUT ", tensor<4x16xf32> " CUT ") {\n"
+           "  %a = stablehlo.slice %x [0:4, 3:59] : (tensor<4x64xf32>) -> tensor<4x56xf32>\n"
+           "  %b = stablehlo.slice %x [0:4, 1:64:2] : (tensor<4x64xf32>) -> tensor<4x32xf32>\n"
+           "  %c = stablehlo.slice %x [0:4, 5:52:3] : (tensor<4x64xf32>) -> tensor<4x16xf32>\n"
+           "  return %a, %b, %c : tensor<4x56xf32>, tensor<4x32xf32>, tensor<4x16xf32>\n}";
+  check_halos("pieces", text, 2 + 0 + 3);
+}
+
+/* Between elements, before and after them: the gradients of such. */
+static void test_spread(void **state) {
+  (void)state;
+  static const char text[] =
+      MESH "func.func @main(%x: tensor<4x32xf32> " CUT ") -> (tensor<4x64xf32> " CUT
+           ", tensor<4x96xf32> " CUT ", tensor<4x40xf32> " CUT ") {\n"
+           "  %o = stablehlo.constant dense<7.000000e+00> : tensor<f32>\n"
+           "  %a = stablehlo.pad %x, %o, low = [0, 1], high = [0, 0], interior = [0, 1] : "
+           "(tensor<4x32xf32>, tensor<f32>) -> tensor<4x64xf32>\n"
+           "  %b = stablehlo.pad %x, %o, low = [0, 4], high = [0, -2], interior = [0, 2] : "
+           "(tensor<4x32xf32>, tensor<f32>) -> tensor<4x96xf32>\n"
+           "  %c = stablehlo.pad %x, %o, low = [0, 3], high = [0, 5], interior = [0, 0] : "
+           "(tensor<4x32xf32>, tensor<f32>) -> tensor<4x40xf32>\n"
+           "  return %a, %b, %c : tensor<4x64xf32>, tensor<4x96xf32>, tensor<4x40xf32>\n}";
+  check_halos("spread", text, 0 + 1 + 2);
+}
+
+/* jnp.roll; what comes before each, once with a number before the first, once with the first itself. Results are cut as the
+ * argument is, though the slices cannot be. */
+static void test_rolls(void **state) {
+  (void)state;
+  static const char text[] =
+      MESH "func.func @main(%x: tensor<4x64xf32> " CUT
+           ") -> (tensor<4x64xf32>, tensor<4x64xf32>, tensor<4x64xf32>) {\n"
+           "  %o = stablehlo.constant dense<7.000000e+00> : tensor<f32>\n"
+           "  %0 = stablehlo.slice %x [0:4, 61:64] : (tensor<4x64xf32>) -> tensor<4x3xf32>\n"
+           "  %1 = stablehlo.slice %x [0:4, 0:61] : (tensor<4x64xf32>) -> tensor<4x61xf32>\n"
+           "  %a = stablehlo.concatenate %0, %1, dim = 1 : (tensor<4x3xf32>, tensor<4x61xf32>) -> "
+           "tensor<4x64xf32>\n"
+           "  %2 = stablehlo.slice %x [0:4, 0:63] : (tensor<4x64xf32>) -> tensor<4x63xf32>\n"
+           "  %b = stablehlo.pad %2, %o, low = [0, 1], high = [0, 0], interior = [0, 0] : "
+           "(tensor<4x63xf32>, tensor<f32>) -> tensor<4x64xf32>\n"
+           "  %3 = stablehlo.slice %x [0:4, 0:1] : (tensor<4x64xf32>) -> tensor<4x1xf32>\n"
+           "  %c = stablehlo.concatenate %3, %2, dim = 1 : (tensor<4x1xf32>, tensor<4x63xf32>) -> "
+           "tensor<4x64xf32>\n"
+           "  return %a, %b, %c : tensor<4x64xf32>, tensor<4x64xf32>, tensor<4x64xf32>\n}";
+  check_halos("rolls", text, 1 + 1 + 1);
+}
+
+/* Windows that lie within the input, whose parts are larger than the result's. */
+static void test_valid_windows(void **state) {
+  (void)state;
+  static const char text[] = MESH
+      "func.func @main(%x: tensor<1x72x3x2xf32> " ROWS ", %k: tensor<9x1x2x3xf32>) -> "
+      "(tensor<1x64x3x3xf32> " ROWS ") {\n"
+      "  %r = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+      "window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : "
+      "(tensor<1x72x3x2xf32>, tensor<9x1x2x3xf32>) -> tensor<1x64x3x3xf32>\n"
+      "  return %r : tensor<1x64x3x3xf32>\n}";
+  check_halos("valid", text, 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_convolutions), cmocka_unit_test(test_kernels_gradient),
       cmocka_unit_test(test_pools),        cmocka_unit_test(test_sorted),
       cmocka_unit_test(test_top_k),        cmocka_unit_test(test_elements),
       cmocka_unit_test(test_turned_round), cmocka_unit_test(test_slices),
-      cmocka_unit_test(test_pads)};
+      cmocka_unit_test(test_pads),         cmocka_unit_test(test_pieces),
+      cmocka_unit_test(test_spread),       cmocka_unit_test(test_rolls),
+      cmocka_unit_test(test_valid_windows)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -496,12 +496,14 @@ static Err *count_uses(Op *op, void *uses) {
   return NULL;
 }
 
-/* Arrays made whole for slices of which others look at what they took. */
+/* Arrays made whole for slices and pads of which others look at what they took. */
 static void drop_unused(const Region *r, int *uses) {
   for (Op *op = r->last, *before; op; op = before) {
     before = op->prev;
     for (int i = 0; i < op->n_regions; i++) drop_unused(op->regions[i], uses);
-    if ((op->kind != OP_SLICE && op->kind != OP_ALL_GATHER) || uses[op->results[0].id]) continue;
+    bool moves = op_info[op->kind].cls == OC_MOVE || op->kind == OP_DYNAMIC_SLICE ||
+                 op->kind == OP_ALL_GATHER;
+    if (!moves || uses[op->results[0].id]) continue;
     for (int i = 0; i < op->n_operands; i++) uses[op->operands[i]->id]--;
     op_remove(op);
   }

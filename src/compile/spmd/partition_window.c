@@ -69,32 +69,73 @@ void spmd_set_padding(Spmd *s, Op *op, const int64_t *padding) {
 
 /* ---- reductions over windows ---- */
 
-bool spmd_pool_op(Spmd *s, const Op *op) {
+/* A reduction over windows of x: of a cut that its windows move along. padding, inner: what goes around and between elements. */
+typedef struct Pool {
+  Value *x;
   Side sides[MAX_RANK];
-  Cut cuts[MAX_RANK] = {CUT_OUTPUTS};
-  int n = window_sides(op, sides);
-  int64_t padding[2 * MAX_RANK];
-  const int64_t *given;
-  int n_given = op_ints(op, "padding", &given);
-  if (op->n_operands != 2 || op->n_results != 1) return false;
-  Layout has = *spmd_layout_of(s, &op->results[0]), none = {0};
-  has.sum.n = 0;
+  int64_t padding[2 * MAX_RANK], inner[MAX_RANK];
+  bool spread; /* x was spread out and padded before, which is done to a part of it */
+} Pool;
+
+static void pool_of(const Op *op, bool before_pad, Pool *p) {
+  const Op *pad = NULL;
+  const int64_t *given, *lo = NULL, *hi = NULL;
+  int n_given = op_ints(op, "padding", &given), n = window_sides(op, p->sides);
+  p->x = before_pad ? window_before_pad(op, p->sides, &pad) : NULL;
+  p->spread = p->x != NULL;
+  if (!p->x) p->x = op->operands[0];
+  if (p->spread) op_ints(pad, "edge_padding_low", &lo), op_ints(pad, "edge_padding_high", &hi);
+  for (int i = 0; i < n; i++) {
+    for (int k = 0; k < 2; k++)
+      p->padding[2 * i + k] =
+          (2 * i + k < n_given ? given[2 * i + k] : 0) + (p->spread ? (k ? hi : lo)[i] : 0);
+    p->inner[i] = p->spread ? p->sides[i].dil_in - 1 : 0;
+  }
+}
+
+/* Dimensions that cannot stay cut are made whole in `has`; any: does a window move along one that can? */
+static bool pool_stays_cut(Spmd *s, const Pool *p, int n, Layout *has) {
   bool any = false;
   for (int i = 0; i < n; i++) {
+    const Side *side = &p->sides[i];
     Halo h;
-    Stretch f;
-    for (int k = 0; k < 2; k++) padding[2 * i + k] = 2 * i + k < n_given ? given[2 * i + k] : 0;
-    if (!has.d[i].n) continue;
-    if (!side_stretch(s, &sides[i], CUT_OUTPUTS, &has.d[i], &h, &f)) has.d[i].n = 0;
-    any |= has.d[i].n && (f.begin || f.step != f.len || padding[2 * i] || padding[2 * i + 1] ||
-                          sides[i].stride > 1);
+    Stretch w;
+    if (!has->d[i].n) continue;
+    if (!side_stretch(s, side, CUT_OUTPUTS, &has->d[i], &h, &w)) has->d[i].n = 0;
+    any |= has->d[i].n && (w.begin || w.step != w.len || p->padding[2 * i] ||
+                           p->padding[2 * i + 1] || side->stride > 1 || p->spread);
+  }
+  return any;
+}
+
+bool spmd_pool_op(Spmd *s, const Op *op) {
+  if (op->n_operands != 2 || op->n_results != 1) return false;
+  Pool p;
+  Cut cuts[MAX_RANK] = {CUT_OUTPUTS};
+  int n = op->operands[0]->type->rank;
+  Layout want = *spmd_layout_of(s, &op->results[0]), none = {0}, has;
+  want.sum.n = 0;
+  pool_of(op, true, &p);
+  has = want;
+  bool any = pool_stays_cut(s, &p, n, &has);
+  if (!any && p.spread) {
+    pool_of(op, false, &p);
+    has = want;
+    any = pool_stays_cut(s, &p, n, &has);
   }
   if (!any) return false;
-  Value *in[2] = {spmd_operand(s, op->operands[0], &has), spmd_operand(s, op->operands[1], &none)};
-  in[0] = with_halos(s, in[0], sides, n, &has, cuts, in[1], padding);
+  Value *in[2] = {spmd_operand(s, p.x, &has), spmd_operand(s, op->operands[1], &none)};
+  in[0] = with_halos(s, in[0], p.sides, n, &has, cuts, in[1], p.padding);
+  if (p.spread) {
+    Build b = {.m = s->m, .r = s->at, .loc = s->loc};
+    int64_t low[MAX_RANK], high[MAX_RANK];
+    for (int i = 0; i < n; i++) low[i] = p.padding[2 * i], high[i] = p.padding[2 * i + 1];
+    in[0] = b_pad(&b, in[0], in[1], low, high, p.inner);
+    memset(p.padding, 0, sizeof p.padding);
+  }
   Type *out = spmd_local_type(s, op->results[0].type, &has);
   Op *c = spmd_same_op(s, op, in, &out);
-  set_padding(s, c, n, padding);
+  set_padding(s, c, n, p.padding);
   spmd_set_result(s, op, 0, &c->results[0], &has);
   return true;
 }

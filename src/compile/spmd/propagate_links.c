@@ -98,10 +98,15 @@ static void link_dot(Spread *s, Op *op) {
 /* Windows whose places go with what they read, a few elements aside. */
 static void link_sides(Spread *s, Op *op, Value *out) {
   Side sides[B_MAX_RANK];
+  const Op *pad;
   if (!s->mesh || op->operands[0]->type->rank > B_MAX_RANK) return;
-  for (int i = 0, n = window_sides(op, sides); i < n; i++)
+  int n = window_sides(op, sides);
+  for (int i = 0; i < n; i++)
     if (window_goes_along(&sides[i], CUT_OUTPUTS))
       link_dims(s, op->operands[0], sides[i].in_dim, out, sides[i].out_dim);
+  Value *before = window_before_pad(op, sides, &pad);
+  for (int i = 0; i < n && before; i++)
+    if (window_goes_along(&sides[i], CUT_OUTPUTS)) link_dims(s, before, i, out, i);
 }
 
 static void link_conv(Spread *s, Op *op) {

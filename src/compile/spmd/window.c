@@ -49,6 +49,39 @@ int window_sides(const Op *op, Side *sides) {
   return n;
 }
 
+/* The constant that a number is; NULL: none. */
+static const Tensor *number_of(const Value *v) {
+  const Op *def = v->def;
+  while (def && def->kind == OP_BROADCAST_IN_DIM) def = def->operands[0]->def;
+  const Attr *a = def && def->kind == OP_CONSTANT ? op_attr(def, "value") : NULL;
+  return a && a->kind == AT_TENSOR && a->tensor && a->tensor->count == 1 ? a->tensor : NULL;
+}
+
+static bool same_number(const Value *a, const Value *b) {
+  if (a == b) return true;
+  const Tensor *x = number_of(a), *y = number_of(b);
+  return x && y && x->dtype == y->dtype && !memcmp(x->data, y->data, dtype_bytes(x->dtype));
+}
+
+Value *window_before_pad(const Op *op, Side *sides, const Op **pad) {
+  const Op *def = op->operands[0]->def;
+  if (op->kind != OP_REDUCE_WINDOW || op->n_operands != 2 || !def || def->kind != OP_PAD ||
+      !same_number(def->operands[1], op->operands[1]))
+    return NULL;
+  for (int i = 0, n = window_sides(op, sides); i < n; i++) {
+    int64_t low = at_or(def, "edge_padding_low", i, 0),
+            high = at_or(def, "edge_padding_high", i, 0);
+    if (sides[i].dil_in != 1 || low < 0 || high < 0 || sides[i].low < 0 ||
+        at_or(op, "padding", 2 * i + 1, 0) < 0)
+      return NULL;
+    sides[i].dil_in = at_or(def, "interior_padding", i, 0) + 1;
+    sides[i].low += low;
+    sides[i].in = def->operands[0]->type->dims[i];
+  }
+  *pad = def;
+  return def->operands[0];
+}
+
 static int64_t reach_of(const Side *w, Cut cut) {
   return cut == CUT_TAPS ? w->taps * w->dil_taps : w->out * w->stride;
 }

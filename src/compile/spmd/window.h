@@ -18,6 +18,10 @@ typedef struct Side {
  * each. How many. */
 int window_sides(const Op *op, Side *sides);
 
+/* A reduce_window of what was spread out and padded with what the reduction begins with: the sides of windows over the value
+ * that was; NULL: its operand is no such. pad: that operation. */
+Value *window_before_pad(const Op *op, Side *sides, const Op **pad);
+
 typedef enum Cut { CUT_OUTPUTS, CUT_TAPS } Cut;
 
 /* Does the cut of the input go with that of the outputs, or of the taps: does each device's part begin at the same

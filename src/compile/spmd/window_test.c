@@ -242,14 +242,32 @@ static void test_valid_windows(void **state) {
   check_halos("valid", text, 2);
 }
 
+/* The gradient of a sum over windows: what lies between elements is never made whole, though its size has no equal parts. */
+static void test_gradient_of_sums(void **state) {
+  (void)state;
+  static const char text[] =
+      MESH "func.func @main(%x: tensor<4x32xf32> " CUT ") -> tensor<4x64xf32> {\n"
+           "  %z = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+           "  %y = stablehlo.pad %x, %z, low = [0, 2], high = [0, 1], interior = [0, 1] : "
+           "(tensor<4x32xf32>, tensor<f32>) -> tensor<4x66xf32>\n"
+           "  %r = \"stablehlo.reduce_window\"(%y, %z) ({\n"
+           "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+           "    %s = stablehlo.add %a, %b : tensor<f32>\n"
+           "    stablehlo.return %s : tensor<f32>\n"
+           "  }) {window_dimensions = array<i64: 1, 3>} : (tensor<4x66xf32>, tensor<f32>) -> "
+           "tensor<4x64xf32>\n"
+           "  return %r : tensor<4x64xf32>\n}";
+  check_halos("gradient of sums", text, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_convolutions), cmocka_unit_test(test_kernels_gradient),
-      cmocka_unit_test(test_pools),        cmocka_unit_test(test_sorted),
-      cmocka_unit_test(test_top_k),        cmocka_unit_test(test_elements),
-      cmocka_unit_test(test_turned_round), cmocka_unit_test(test_slices),
-      cmocka_unit_test(test_pads),         cmocka_unit_test(test_pieces),
-      cmocka_unit_test(test_spread),       cmocka_unit_test(test_rolls),
-      cmocka_unit_test(test_valid_windows)};
+      cmocka_unit_test(test_convolutions),  cmocka_unit_test(test_kernels_gradient),
+      cmocka_unit_test(test_pools),         cmocka_unit_test(test_sorted),
+      cmocka_unit_test(test_top_k),         cmocka_unit_test(test_elements),
+      cmocka_unit_test(test_turned_round),  cmocka_unit_test(test_slices),
+      cmocka_unit_test(test_pads),          cmocka_unit_test(test_pieces),
+      cmocka_unit_test(test_spread),        cmocka_unit_test(test_rolls),
+      cmocka_unit_test(test_valid_windows), cmocka_unit_test(test_gradient_of_sums)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

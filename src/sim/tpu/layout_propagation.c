@@ -63,9 +63,10 @@ bool regroup_is_view(const Regroup *s, const int *ox, const int *on) {
 }
 
 bool layout_adds_ones(const HNode *n) {
+  if (n->kind != H_RESHAPE) return false;
   const HNode *x = n->in[0];
   int i = 0, j = 0;
-  if (n->kind != H_RESHAPE || n->rank < 2 || x->rank < 2 || n->rank == x->rank) return false;
+  if (n->rank < 2 || x->rank < 2 || n->rank == x->rank) return false;
   for (; i < x->rank || j < n->rank; i++, j++) {
     while (i < x->rank && x->d[i] == 1) i++;
     while (j < n->rank && n->d[j] == 1) j++;

@@ -124,10 +124,12 @@ static void some_rows(void *arg, int64_t begin, int64_t end) {
   int64_t lanes = r->code->lanes, most = 0;
   for (int64_t k = 0; r->rows && k < r->rows->images; k++) most = MAX(most, r->rows->bands[k].most);
   bool first = r->row && r->rows && r->n <= r->m; /* along a row, before rows are added up */
-  float *copy = cpu_scratch(sizeof *copy * (size_t)(r->in + lanes + (first ? most * r->to : 0)) +
+  /* Floats in pairs: places and addresses, which come after them, are aligned. */
+  int64_t one = (r->in + lanes + 1) / 2 * 2, all = first ? (most * r->to + 1) / 2 * 2 : 0;
+  float *copy = cpu_scratch(sizeof *copy * (size_t)(one + all) +
                             (sizeof(float *) + sizeof(int64_t)) * (size_t)most),
-        *kept = copy + (r->in + lanes);
-  const float **from = (const float **)(void *)(kept + (first ? (most * r->to + 1) / 2 * 2 : 0));
+        *kept = copy + one;
+  const float **from = (const float **)(void *)(kept + all);
   int64_t *is = (int64_t *)(void *)(from + most); /* the row that place k of kept holds */
   for (int64_t k = 0; k < most; k++) is[k] = -1;
   for (int64_t at = begin; at < end; at++) {

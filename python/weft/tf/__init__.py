@@ -28,6 +28,7 @@ PARTS = (
     "tensorflow.python.ops.gen_math_ops: dense_bincount",
     "tensorflow.python.ops.summary_ops_v2: _summary_state, _ResourceSummaryWriter.flush",
     "tensorflow.python.ops.control_flow_ops: XLAControlFlowContext",
+    "tensorflow.python.ops.handle_data_util: set_handle_data, create_handle_data",
     "tensorflow.python.ops.control_flow_util: GraphOrParentsInXlaContext",
     "tensorflow.python.ops.cond_v2: _build_cond, _build_case",
     "tensorflow.python.framework.func_graph: FuncGraph._get_function (its graph)",

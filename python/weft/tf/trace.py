@@ -11,7 +11,7 @@ import threading
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import function_context
 from tensorflow.python.framework import ops
-from tensorflow.python.ops import control_flow_ops, control_flow_util
+from tensorflow.python.ops import control_flow_ops, control_flow_util, handle_data_util
 
 _here = threading.local()
 
@@ -113,6 +113,8 @@ def _token():
     """The handle of a variable of the host's. TensorFlow orders what takes it, loops, branches and calls that do so within among it."""
     with tf.init_scope(), tf.device("/device:CPU:0"):
         token = tf.raw_ops.VarHandleOp(dtype=tf.int32, shape=[], shared_name="weft_order")
+        # of what type it is, so that gradients through a loop or a branch that takes it leave it out
+        handle_data_util.set_handle_data(token, handle_data_util.create_handle_data(tf.TensorShape([]), tf.int32))
         tf.raw_ops.AssignVariableOp(resource=token, value=0)
     return token
 

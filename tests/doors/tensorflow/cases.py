@@ -490,6 +490,27 @@ def gradients_of_branches(_):
 
 
 @case
+def gradients_of_a_loop_of_unknown_length(_):
+    """The bridge makes no program of it, so it runs on the host; the tape that is asked twice takes the gradient of all that the loop takes."""
+    v, step = tf.Variable(np.linspace(-0.4, 0.5, 25, dtype=np.float32).reshape(5, 5)), tf.function(lambda: v.assign(v * 0.5))
+
+    @tf.function
+    def grow(n):
+        with tf.GradientTape(persistent=True) as tape:
+            i, total = tf.constant(0), tf.constant(0.0)
+            while i < n:
+                total += tf.reduce_sum(v) ** 2 * tf.cast(i, tf.float32)
+                i += 1
+            twice = 2.0 * total
+        return total, tape.gradient(total, v), tape.gradient(twice, v)
+    out = {}
+    for n in (3, 5):
+        step()
+        out.update({f"{what}{n}": value.numpy() for what, value in zip(("total", "gradient", "twice"), grow(tf.constant(n)), strict=True)})
+    return out
+
+
+@case
 def order_in_graph(strategy):
     """Programs in loops, branches and functions of a graph, between the host's reads and writes; one that gives nothing but a variable's value."""
     with strategy.scope():

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.framework import kernels, ops
 
-from weft.tf import ahead, callback, lines, pjrt, runtime, state, trace
+from weft.tf import ahead, callback, lines, pjrt, room, runtime, state, trace
 
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _ALIAS = re.compile(r"parameter_number = (\d+) : i64\}, output_index = array<i64(?:: (\d+))?>")  # no index: it is the only result
@@ -67,19 +67,28 @@ class Program:
         # what the function uses of a graph around it: given with its tensors, after them
         self.outer = [t for t in graph.captured_inputs if not isinstance(t, ops.EagerTensor)]
         self._jobs, self._compiled = {}, {}
+        self.has_room, self._rooms = False, {}  # see room; {shapes: the room's length}
 
     @classmethod
     def of(cls, function, name, specs, devices, owner):
         """Traces a function of tensors that are like specs (tf.TensorSpec); it returns a list of tensors. name: for reports.
         owner: the strategy; devices: its own here."""
+        open_ = owner.num_replicas_in_sync > 1 and owner.extended.keeps_sparse and not all(s.shape.is_fully_defined() for s in specs)
+
         def replica(*tensors):
             with trace.compiled():
-                return function(*tensors)
+                if not open_:
+                    return function(*tensors)
+                with room.within(tensors[-1]) as lengths:
+                    return [*function(*tensors[:-1]), room.longest(lengths)]
         replica.__name__ = re.sub(r"\W", "_", name)
         traced = tf.function(replica, autograph=False)
         with trace.program(owner):
-            graph = traced.get_concrete_function(*specs)
+            graph = traced.get_concrete_function(*specs, *[room.SPEC] * open_)
         program = checked(cls(graph, devices, owner.num_replicas_in_sync > len(devices), owner))
+        if open_:
+            program.has_room = True
+            program.output_types, program.output_shapes = program.output_types[:-1], program.output_shapes[:-1]
         program.function = traced  # keeps what the graph needs alive
         return program
 
@@ -101,6 +110,29 @@ class Program:
     def run(self, inputs):
         """inputs: for each replica the list of its arrays, then those of `outer`. Returns for each replica the list of its results as arrays."""
         inputs = [[np.asarray(x, order="C") for x in row] for row in inputs]
+        if not self.has_room:
+            return self._run_divided(inputs)
+        shapes = tuple(tuple(x.shape for x in row) for row in inputs)
+        n = len(inputs[0]) - len(self.outer)
+        with_room = lambda length: [[*row[:n], room.of(length), *row[n:]] for row in inputs]  # noqa: E731
+        if shapes not in self._rooms:
+            self._rooms[shapes] = self._room(with_room(0))
+        return [row[:-1] for row in self._run_divided(with_room(self._rooms[shapes]))]
+
+    def _room(self, inputs):
+        """How long the longest rows of replicas are that exchange some, where their shapes differ."""
+        shapes = [tuple(x.shape for x in row) for row in inputs]
+        if self.split or len(set(shapes)) == 1:
+            return 0
+        try:
+            with runtime.LOCK:
+                compiled = [self._compile(shape, row) for shape, row in zip(shapes, inputs)]
+        except trace.NotCompiled:  # it will be divided
+            return 0
+        return max(c.result_shapes[len(self.output_types)][0] for c in compiled)
+
+    def _run_divided(self, inputs):
+        """Runs what is the host's, and then what is the devices'."""
         while True:
             try:
                 return self.split.run(inputs, self._run) if self.split else self._run(inputs)

@@ -12,7 +12,7 @@ from tensorflow.python.distribute import device_util, distribute_lib, distribute
 from tensorflow.python.framework.composite_tensor import CompositeTensor
 from tensorflow.python.ops import resource_variable_ops as rv
 
-from weft.tf import effects, runtime, trace
+from weft.tf import effects, room, runtime, trace
 from weft.tf.program import Program
 
 MEAN = reduce_util.ReduceOp.MEAN
@@ -191,7 +191,8 @@ class Extended(distribute_lib.StrategyExtendedV1):
             """Gradients of embeddings: the rows of all replicas, one after another. Optimizers see a row for each time that a word comes."""
             if n == 1:
                 return x
-            rows, indices = (tf.concat(tf.unstack(all_gather(part, n)), 0) for part in (x.values, x.indices))
+            parts = room.filled(x.values, x.indices)
+            rows, indices = (tf.concat(tf.unstack(all_gather(part, n)), 0) for part in parts)
             return tf.IndexedSlices(rows / tf.cast(n, rows.dtype) if reduce_op == MEAN else rows, indices, x.dense_shape)
         return tf.nest.map_structure(one, value)
 

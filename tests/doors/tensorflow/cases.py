@@ -100,6 +100,16 @@ def words_of_replicas(_):
 
 
 @case
+def words_of_uneven_batches(_):
+    """The last batch has more words in one replica than in the other."""
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice())
+    with strategy.scope():
+        model = keras.Sequential([layers.Input((7,)), layers.Embedding(30, 6, mask_zero=True), layers.GRU(5), layers.Dense(4)])
+        model.compile(optimizers.Adam(1e-2), losses.SparseCategoricalCrossentropy(from_logits=True))
+    return {**history(model.fit(WORDS[:41] // 3, LABELS[:41], batch_size=16, epochs=2, shuffle=False, verbose=0)), **weights(model)}
+
+
+@case
 def attention(strategy):
     class Block(layers.Layer):
         def build(self, shape):

@@ -5,6 +5,7 @@ Parts of PyTorch that are used: `torch.library.get_kernel`, of 2.9, and `torch._
 """
 import functools
 import math
+import os
 import warnings
 
 import torch
@@ -57,12 +58,65 @@ def _svd(theirs, x, full_matrices=False, compute_uv=True, **kwargs):
 
 
 def _inverse(theirs, x, **kwargs):
-    """Of a complex matrix: theirs turns with a transpose that is not conjugated. Here by the real matrix of its parts."""
+    """Of a complex matrix: theirs turns with a transpose that is not conjugated. Here by the real matrix of its parts. Of any: a word on each
+    matrix, where theirs has one on each element, 0 all of them."""
+    info = torch.zeros(x.shape[:-2], dtype=torch.int32, device=x.device)
     if not x.is_complex():
-        return theirs(x, **kwargs)
+        return theirs(x, **kwargs)[0], info
     real, imag, n = x.real, x.imag, x.shape[-1]
-    out, info = theirs(torch.cat([torch.cat([real, -imag], -1), torch.cat([imag, real], -1)], -2), **kwargs)
+    out = theirs(torch.cat([torch.cat([real, -imag], -1), torch.cat([imag, real], -1)], -2), **kwargs)[0]
     return torch.complex(out[..., :n, :n], out[..., n:, :n]), info
+
+
+def _covariance(theirs, x, *, correction=1, fweights=None, aweights=None):
+    """Of complex numbers: by their parts, where theirs is of real numbers."""
+    if not x.is_complex() or x.numel() == 0 or fweights is not None or aweights is not None:
+        return theirs(x, correction=correction, fweights=fweights, aweights=aweights)
+    real, imag = (part - part.mean(1, keepdim=True) for part in (x.real.reshape(-1, x.shape[-1]), x.imag.reshape(-1, x.shape[-1])))
+    n = max(0, x.shape[-1] - correction)
+    out = torch.complex((real @ real.T + imag @ imag.T) / n, (imag @ real.T - real @ imag.T) / n)
+    return out if x.dim() == 2 else out[0, 0]
+
+
+def _correlation(theirs, x):
+    """Of complex numbers: PyTorch clips their parts in place, which are no views here."""
+    if not x.is_complex():
+        return theirs(x)
+    cov = torch.view_as_real(torch.atleast_2d(torch.cov(x)))
+    deviation = cov[..., 0].diagonal().sqrt()
+    parts = cov / deviation[:, None, None] / deviation[:, None]
+    out = torch.view_as_complex(parts.clip(-1, 1))
+    return out if x.dim() == 2 else out[0, 0]
+
+
+def _neutral(reduce, dtype):
+    """What changes no value's product, maximum or minimum."""
+    if reduce == "prod":
+        return 1
+    if dtype.is_floating_point:
+        return -math.inf if reduce == "amax" else math.inf
+    bounds = torch.iinfo(dtype) if dtype != torch.bool else None
+    return reduce == "amin" if bounds is None else bounds.min if reduce == "amax" else bounds.max
+
+
+def _scattered(theirs, x, dim, index, src, reduce, *, include_self=True):
+    """On a TPU: theirs compares each index with each place, and takes 0 where they differ whatever is computed. Here what changes nothing. Without
+    views: gradients are PyTorch's own."""
+    one_by_one = reduce not in ("prod", "amax", "amin") or not include_self or 0 in (x.dim(), index.numel())
+    if one_by_one or not os.environ.get("PJRT_DEVICE", "").startswith("TPU"):
+        return theirs(x, dim, index, src, reduce, include_self=include_self)
+    dim, neutral = dim % x.dim(), _neutral(reduce, x.dtype)
+    for d, n in enumerate(index.shape):
+        src = torch.slice_copy(src, d, 0, n)
+    places = torch.view_copy(torch.arange(x.shape[dim], device=x.device), [-1] + [1] * (x.dim() - dim))
+    here = torch.unsqueeze_copy(index, dim) == places
+    each = torch.where(here, torch.unsqueeze_copy(src, dim), torch.full((), neutral, dtype=x.dtype, device=x.device))
+    found = torch.prod(each, dim + 1, dtype=x.dtype) if reduce == "prod" else getattr(torch, reduce)(each, dim + 1)
+    touched = torch.any(each != neutral, dim + 1)  # of nothing but infinities their maximum is the largest number's opposite
+    more = [n for d in reversed(range(x.dim())) for n in (0, x.shape[d] - found.shape[d])]
+    if any(more):
+        found, touched = torch.constant_pad_nd(found, more, neutral), torch.constant_pad_nd(touched, more)
+    return torch.where(touched, {"prod": torch.mul, "amax": torch.maximum, "amin": torch.minimum}[reduce](x, found), x)
 
 
 def _roll(theirs, x, shifts, dims=()):
@@ -70,9 +124,43 @@ def _roll(theirs, x, shifts, dims=()):
     return x.clone() if x.numel() == 0 else theirs(x, shifts, dims)
 
 
-def _mean_of_windows(theirs, x, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor=None):
-    """A divisor that is given is not used where padding does not count; where it is used, padding adds nothing."""
-    return theirs(x, kernel_size, stride, padding, ceil_mode, count_include_pad or divisor is not None, divisor)
+def _each(value, dims):
+    """Of a window's numbers, of which one stands for all."""
+    value = list(value) if isinstance(value, (tuple, list)) else [value]
+    return value * dims if len(value) == 1 else value
+
+
+def _windows(n, size, step, pad):
+    """Along one dimension, where a last one may begin in what is left (ceil_mode): how many, and how far they go past the padding."""
+    count = -((size - n - 2 * pad) // step) + 1
+    count -= (count - 1) * step >= n + pad
+    return count, max(0, (count - 1) * step + size - n - 2 * pad)
+
+
+def _elements(n, size, step, pad, count, include_pad):
+    """Those that each of the windows along one dimension has."""
+    low, high = (-pad, n + pad) if include_pad else (0, n)
+    return [min(i * step - pad + size, high) - max(i * step - pad, low) for i in range(count)]
+
+
+def _mean_of_windows(dims):
+    """A divisor that is given is not used where padding does not count; where it is used, padding adds nothing. Of windows that go past the padding
+    the sums are theirs, and what they are divided by is PyTorch's."""
+    def mean(theirs, x, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor=None):
+        sizes, pads = _each(kernel_size, dims), _each(padding, dims)
+        along = list(zip(x.shape[-dims:], sizes, _each(stride, dims) if stride else sizes, pads))
+        windows = [_windows(*one) for one in along] if ceil_mode else []
+        if not any(past for _, past in windows):
+            return theirs(x, kernel_size, stride, padding, False, count_include_pad or divisor is not None, divisor)
+        room = [n for pad, (_, past) in reversed(list(zip(pads, windows))) for n in (pad, pad + past)]
+        out = theirs(torch.nn.functional.pad(x, room), kernel_size, stride, 0, False, True, 1)
+        if divisor is not None:
+            return out / divisor
+        for d, (one, (count, _)) in enumerate(zip(along, windows)):
+            elements = torch.tensor(_elements(*one, count, count_include_pad), dtype=x.dtype)
+            out = out / elements.to(x.device).reshape([-1] + [1] * (dims - 1 - d))
+        return out
+    return mean
 
 
 def _mean_of_windows_gradient(theirs, *args):
@@ -161,8 +249,11 @@ def _kernels():
     _put("_linalg_svd", _svd, "XLA")  # pinv asks there
     _put("linalg_inv_ex", _inverse)
     _put("roll", _roll)
+    _put("cov", _covariance)
+    _put("corrcoef", _correlation)
+    _put("scatter_reduce.two", _scattered, "XLA")
     for dims in (2, 3):
-        _put(f"avg_pool{dims}d", _mean_of_windows)
+        _put(f"avg_pool{dims}d", _mean_of_windows(dims))
         _put(f"avg_pool{dims}d_backward", _mean_of_windows_gradient)
         _put(f"max_pool{dims}d", _pooled(dims))
         _put(f"max_pool{dims}d_with_indices_backward", _pooled_gradient(dims))

@@ -235,6 +235,42 @@ def otherwise_here():
 
 
 @case
+def scattered():
+    """On a TPU PyTorch/XLA compares each index with each place, and takes 0 for what does not go there."""
+    generator = torch.Generator().manual_seed(10)
+    to = torch.randint(0, 5, (9, 3), generator=generator)
+
+    def fn(x, edges):
+        at, nowhere = to.to(x.device), torch.full((7, 3), -float("inf"), device=x.device)
+        most = nowhere.scatter_reduce(0, at, edges, "amax")
+        soft = torch.exp(edges - most.gather(0, at))
+        fewer = x.detach().scatter_reduce(0, at[:4, :2], edges.detach(), "amax")
+        return (*(x.scatter_reduce(0, at, edges, r) for r in ("sum", "prod", "amax", "amin", "mean")), soft, fewer, most.isinf())
+    return with_gradients(fn, -1.5 - torch.rand(7, 3, generator=generator), -1 - torch.rand(9, 3, generator=generator))
+
+
+@case
+def windows():
+    """Means whose last windows go past the padding: by the elements there are, or a divisor."""
+    def fn(x):
+        return (F.avg_pool2d(x, 3, 2, 1, True, True), F.avg_pool2d(x, 3, 2, 0, True, True, 2), F.avg_pool2d(x, 4, 3, 1, True, False, 7),
+                F.avg_pool2d(x, (3, 2), (2, 1), (1, 0), True, False), F.avg_pool3d(x[None], 2, 2, 1, True), F.avg_pool3d(x[None], 2, 3, 1, True, False, 5),
+                F.avg_pool1d(x[0], 4, 3, 2, True, False))
+    return with_gradients(fn, torch.randn(3, 4, 8, 9, generator=torch.Generator().manual_seed(11)))
+
+
+@case
+def of_complex_numbers():
+    z = torch.randn(3, 7, dtype=torch.cfloat, generator=torch.Generator().manual_seed(12))
+
+    def fn(z):
+        info = torch.linalg.inv_ex(torch.stack([z[:, :3], z[:, 3:6]])).info
+        assert info.shape == (2,) and info.dtype == torch.int32
+        return torch.cov(z), torch.corrcoef(z), torch.cov(z[0], correction=0), info
+    return on_both(fn, z)
+
+
+@case
 def packed():
     """Texts of different lengths; an instance norm's running numbers."""
     class Reader(nn.Module):

@@ -60,7 +60,9 @@ def test_program(on_cpu, name):
 
 def test_virtual_tpu(installed):
     """PyTorch/XLA takes it for a TPU; products are in its precision."""
-    close(run(installed, "tpu-v5e", "programs.py", "perceptron")["perceptron"], 2e-2)
+    got = run(installed, "tpu-v5e", "programs.py", "perceptron", "scattered")
+    close(got["perceptron"], 2e-2)
+    close(got["scattered"])
     r = run(installed, "tpu-v5e", "-c", "import json, torch_xla, torch_xla.core.xla_model as xm, torch_xla.runtime as xr; d = torch_xla.device()\n"
             "print(json.dumps([xr.device_type(), xm.xla_device_hw(d), xm.get_memory_info(d)['bytes_limit'] >> 30]))")
     assert r[:2] == ["TPU", "TPU"] and 14 <= r[2] <= 16

@@ -244,11 +244,29 @@ static const int *order_outside(const Schedule *p, const HValue *v) {
                                                                                      : NULL;
 }
 
-/* Does a round of a loop take a slice of an array whose rounds lie beside each other in its tiles? */
+/* Is dimension `at` of n, perhaps without the round's own, the batch of a product that reads it? */
+static bool batch_of_product(const HNode *n, int at) {
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_RESHAPE && n->d[0] == 1 && u->rank == n->rank - 1 && at > 0 &&
+        hlo_same_shape(u, n->rank - 1, n->d + 1) && batch_of_product(u, at - 1))
+      return true;
+    if (u->kind == H_CONV && !u->conv->is_conv &&
+        (u->in[0] == n ? u->conv->lhs : u->conv->rhs)[at] == 'b')
+      return true;
+  }
+  return false;
+}
+
+/* Does a round of a loop take a slice of an array whose tiles hold rounds beside each other, or what is the
+ * batch of the slice's product? (Not of what a loop wrote: that lies slice by slice.) */
 bool tpu_slices_tiles(const Schedule *p, const HNode *n) {
   const HValue *v = n->kind == H_DSLICE ? n->in[0]->val : NULL;
   const int *order = v && n->rank > 2 ? order_outside(p, v) : NULL;
-  return order && n->d[order[1]] == 1 && n->in[0]->d[order[1]] > 1;
+  if (!order || n->in[0]->rank != n->rank) return false;
+  int sublanes = order[1];
+  if (n->d[sublanes] == 1) return n->in[0]->d[sublanes] > 1;
+  return p->comp->owner->in[v->node->index]->kind != H_GET && batch_of_product(n, sublanes);
 }
 
 static void lay_out(Schedule *p, HValue *v);

@@ -302,19 +302,32 @@ static void test_argmax(void **state) {
   assert_int_equal(check_text("argmax", text), 2);
 }
 
+/* Arrays of nothing are not exchanged: `jnp.roll(x, 0)`. StableHLO has no gather of a dimension of 0. */
+static void test_nothing(void **state) {
+  (void)state;
+  static const char text[] =
+      MESH "func.func @main(%x: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}]>}) -> "
+           "(tensor<16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}]>}) {\n"
+           "  %a = stablehlo.slice %x [0:16] : (tensor<16xf32>) -> tensor<16xf32>\n"
+           "  %b = stablehlo.slice %x [0:0] : (tensor<16xf32>) -> tensor<0xf32>\n"
+           "  %c = stablehlo.concatenate %a, %b, dim = 0 : (tensor<16xf32>, tensor<0xf32>) -> "
+           "tensor<16xf32>\n"
+           "  return %c : tensor<16xf32>\n}";
+  Module *m = partitioned("nothing", text);
+  for (const Op *op = module_main(m)->body->first; op; op = op->next)
+    if (op->kind == OP_ALL_GATHER) assert_true(op_type(op)->dims[0] > 0);
+  module_free(m);
+  check_text("nothing", text);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_scattered_sums),
-                                     cmocka_unit_test(test_batch_in_common),
-                                     cmocka_unit_test(test_fetched_once),
-                                     cmocka_unit_test(test_masks),
-                                     cmocka_unit_test(test_equal_broadcasts),
-                                     cmocka_unit_test(test_sent_narrow),
-                                     cmocka_unit_test(test_batches),
-                                     cmocka_unit_test(test_unsummed),
-                                     cmocka_unit_test(test_sum_begins_once),
-                                     cmocka_unit_test(test_calls_with_parts),
-                                     cmocka_unit_test(test_counting),
-                                     cmocka_unit_test(test_results_travel),
-                                     cmocka_unit_test(test_argmax)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_scattered_sums),   cmocka_unit_test(test_batch_in_common),
+      cmocka_unit_test(test_fetched_once),     cmocka_unit_test(test_masks),
+      cmocka_unit_test(test_equal_broadcasts), cmocka_unit_test(test_sent_narrow),
+      cmocka_unit_test(test_batches),          cmocka_unit_test(test_unsummed),
+      cmocka_unit_test(test_sum_begins_once),  cmocka_unit_test(test_calls_with_parts),
+      cmocka_unit_test(test_counting),         cmocka_unit_test(test_results_travel),
+      cmocka_unit_test(test_argmax),           cmocka_unit_test(test_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

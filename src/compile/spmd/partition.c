@@ -161,6 +161,7 @@ static void layout_from(const Attr *a, const Type *t, Layout *out) {
   if (!a || a->kind != AT_SHARDING) return;
   const Sharding *sh = a->sharding;
   for (int d = 0; d < sh->n_dims && d < t->rank && d < MAX_RANK; d++) {
+    if (!t->dims[d]) continue; /* nothing to cut, and a gather of nothing is no StableHLO */
     out->d[d].n = MIN(sh->dims[d].n_axes, MAX_AXES);
     for (int i = 0; i < out->d[d].n; i++) out->d[d].a[i] = sh->dims[d].axes[i];
   }

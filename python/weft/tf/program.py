@@ -116,7 +116,7 @@ class Program:
         n = len(inputs[0]) - len(self.outer)
         with_room = lambda length: [[*row[:n], room.of(length), *row[n:]] for row in inputs]  # noqa: E731
         if shapes not in self._rooms:
-            self._rooms[shapes] = self._room(with_room(0))
+            self._rooms[shapes] = self._room(with_room(1))  # 1: the bridge makes no branches over no rows at all
         return [row[:-1] for row in self._run_divided(with_room(self._rooms[shapes]))]
 
     def _room(self, inputs):

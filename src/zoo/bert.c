@@ -67,15 +67,7 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
 }
 
 static void transformer(const Model *m, const TrainConfig *c, NetShape *out) {
-  ZooShape s;
-  err_free(zoo_transformer(m, c, &s));
-  *out = (NetShape){.layers = s.layers,
-                    .width = s.width,
-                    .heads = s.heads,
-                    .kv_heads = s.heads,
-                    .eps = eps,
-                    .act = "gelu",
-                    .tied = true};
+  zoo_shape_of_file(m, c, eps, "gelu", out);
 }
 
 #define BERT(id, title, depth, text)                                                              \

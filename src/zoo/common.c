@@ -111,3 +111,16 @@ Err *zoo_transformer(const Model *m, const TrainConfig *c, ZooShape *out) {
                           (long long)s.layers, (long long)s.width),
                   "--size is the number of layers, at most %d", MOST_LAYERS);
 }
+
+void zoo_shape_of_file(const Model *m, const TrainConfig *c, double eps, const char *act,
+                       NetShape *out) {
+  ZooShape s;
+  err_free(zoo_transformer(m, c, &s));
+  *out = (NetShape){.layers = s.layers,
+                    .width = s.width,
+                    .heads = s.heads,
+                    .kv_heads = s.heads,
+                    .eps = eps,
+                    .act = act,
+                    .tied = true};
+}

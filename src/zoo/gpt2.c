@@ -29,15 +29,7 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
 }
 
 static void transformer(const Model *m, const TrainConfig *c, NetShape *out) {
-  ZooShape s;
-  err_free(zoo_transformer(m, c, &s));
-  *out = (NetShape){.layers = s.layers,
-                    .width = s.width,
-                    .heads = s.heads,
-                    .kv_heads = s.heads,
-                    .eps = 1e-5,
-                    .act = "gelu_new gelu_pytorch_tanh",
-                    .tied = true};
+  zoo_shape_of_file(m, c, 1e-5, "gelu_new gelu_pytorch_tanh", out);
 }
 
 #define GPT2(id, title, depth, text)                                                              \

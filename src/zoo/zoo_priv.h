@@ -30,5 +30,9 @@ typedef struct ZooShape {
 } ZooShape;
 /* By --size, or the model's own. errors ERR_INVALID more layers than one writes down. */
 Err *zoo_transformer(const Model *m, const TrainConfig *c, ZooShape *out);
+/* What a file of weights must agree with, where each head has its own keys and the embedding is the head. act: the activation's names
+ * in transformers' config.json. */
+void zoo_shape_of_file(const Model *m, const TrainConfig *c, double eps, const char *act,
+                       NetShape *out);
 
 #endif

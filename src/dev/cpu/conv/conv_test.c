@@ -302,14 +302,16 @@ static Case cases[] = {
            "3x18x17x21xf32"),
      "conv:rows", 1e-5, 0, 0},
     {"conv_images", /* not copied */
-     CONVG(NCHW, "pad = [[0, 0], [0, 0]]", 1, 1, "3x24x16x16xf32", "40x24x1x1xf32", "3x40x16x16xf32"),
+     CONVG(NCHW, "pad = [[0, 0], [0, 0]]", 1, 1, "3x24x16x16xf32", "40x24x1x1xf32",
+           "3x40x16x16xf32"),
      "conv:images", 1e-5, 0, 0},
     {"conv_one_channel_bf16", /* none of which a pair could be made */
-     CONVG(NHWC, "pad = [[1, 1], [1, 1]]", 1, 1, "2x64x64x1xbf16", "3x3x1x1xbf16", "2x64x64x1xbf16"),
+     CONVG(NHWC, "pad = [[1, 1], [1, 1]]", 1, 1, "2x64x64x1xbf16", "3x3x1x1xbf16",
+           "2x64x64x1xbf16"),
      "conv:planar", 1e-2, 0, 0},
     {"conv_weights_channels_first", /* sums are put where the weights lie */
-     CONVG("[f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1]", "pad = [[1, 1], [1, 1]]", 1, 1, "4x24x7x6xf32",
-           "4x40x7x6xf32", "40x24x3x3xf32"),
+     CONVG("[f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1]", "pad = [[1, 1], [1, 1]]", 1, 1,
+           "4x24x7x6xf32", "4x40x7x6xf32", "40x24x3x3xf32"),
      0, 1e-5, 0, 0},
     {"conv_copied_depthwise", /* with short rows */
      CONVG(NCHW, "stride = [1, 2], pad = [[1, 1], [1, 0]]", 21, 1, "3x21x9x14xf32", "21x1x3x3xf32",

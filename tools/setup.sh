@@ -18,7 +18,7 @@ jobs_packages="openmpi-bin slurmctld slurmd slurm-client"
 check_packages="clang-format"
 fuzz_packages="clang-14 libclang-rt-14-dev"
 wheel_packages="python3 python3-venv binutils mmdebstrap"
-deb_packages="dpkg-dev debhelper fakeroot binutils"
+deb_packages="build-essential dpkg-dev debhelper fakeroot"
 site_packages="python3 python3-venv chromium"
 
 need=""

@@ -320,6 +320,29 @@ static void test_nothing(void **state) {
   check_text("nothing", text);
 }
 
+/* What is sorted beside keys that no sharding reaches is cut as its result is, and so are the keys. */
+static void test_sorted_beside(void **state) {
+  (void)state;
+  static const char text[] = MESH
+      "func.func @main(%x: tensor<8x6xi32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) -> "
+      "(tensor<8x6xi32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) {\n"
+      "  %k = stablehlo.constant dense<0> : tensor<8x6xi32>\n"
+      "  %i = stablehlo.iota dim = 1 : tensor<8x6xi32>\n"
+      "  %s:2 = \"stablehlo.sort\"(%k, %i) ({\n"
+      "  ^bb0(%a: tensor<i32>, %b: tensor<i32>, %c: tensor<i32>, %d: tensor<i32>):\n"
+      "    %l = stablehlo.compare LT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "    stablehlo.return %l : tensor<i1>\n"
+      "  }) {dimension = 1 : i64, is_stable = true} : (tensor<8x6xi32>, tensor<8x6xi32>) -> "
+      "(tensor<8x6xi32>, tensor<8x6xi32>)\n"
+      "  %r = stablehlo.add %x, %s#1 : tensor<8x6xi32>\n"
+      "  return %r : tensor<8x6xi32>\n}";
+  Module *m = partitioned("sorted beside", text);
+  assert_int_equal(count_kind(m, OP_ALL_GATHER), 0);
+  assert_int_equal(count_kind(m, OP_DYNAMIC_SLICE), 0);
+  module_free(m);
+  check_text("sorted beside", text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_scattered_sums),   cmocka_unit_test(test_batch_in_common),
@@ -328,6 +351,7 @@ int main(void) {
       cmocka_unit_test(test_batches),          cmocka_unit_test(test_unsummed),
       cmocka_unit_test(test_sum_begins_once),  cmocka_unit_test(test_calls_with_parts),
       cmocka_unit_test(test_counting),         cmocka_unit_test(test_results_travel),
-      cmocka_unit_test(test_argmax),           cmocka_unit_test(test_nothing)};
+      cmocka_unit_test(test_argmax),           cmocka_unit_test(test_nothing),
+      cmocka_unit_test(test_sorted_beside)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -287,7 +287,10 @@ static void link_op(Spread *s, Op *op) {
         link_dims(s, op->operands[0], d, &op->results[k], d);
     return;
   case OP_SORT:
-    for (int k = 0; k < op->n_operands; k++) link_all(s, op->operands[k], &op->results[k]);
+    for (int k = 0; k < op->n_operands; k++) { /* all are sorted together, and lie alike */
+      link_all(s, op->operands[k], &op->results[k]);
+      if (k) link_all(s, &op->results[k], r);
+    }
     return;
   case OP_WHILE:
     for (int i = 0; i < 2; i++) spread_link_region(s, op->regions[i]);
